@@ -1,11 +1,12 @@
 # Every target first installs what it needs into .venv. PYTHON chooses the interpreter;
-# COVERAGE=1 makes `make test` measure coverage.
+# COVERAGE=1 makes `make test` measure coverage; SHOTS is the folder of `make shots`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
+SHOTS ?= build/shots
 
-.PHONY: demo test check bench test-slow test-integration test-lowest messages clean
+.PHONY: demo test check bench test-slow test-integration test-lowest messages shots clean
 
 demo: $(VENV)/.installed
 	$(BIN)/karat demo
@@ -36,6 +37,10 @@ test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
 # The tests that use the dependencies most, with the lowest versions that pyproject.toml allows.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(addprefix tests/,cli data live match/test_evidence_texts.py report/test_charts.py report/test_html_report.py)
+
+# Nine reports with screenshots of each: 1280 and 390 px, light and dark.
+shots: $(VENV)/.installed-test $(VENV)/.installed-integration
+	PYTHONPATH=tests $(BIN)/python tools/shots.py $(SHOTS)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks

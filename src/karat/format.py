@@ -78,6 +78,17 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600:,} h {whole % 3600 // 60} min"
 
 
+def file_size(n_bytes: int) -> str:
+    """Format the size of a file in units of 1,000 bytes.
+
+    >>> file_size(80), file_size(912_345), file_size(1_234_567)
+    ('1 kB', '912 kB', '1.2 MB')
+    """
+    if n_bytes < 999_500:
+        return f"{max(1, round(n_bytes / 1000))} kB"
+    return f"{n_bytes / 1_000_000:,.1f} MB"
+
+
 def to_json(document: Mapping[str, Any]) -> str:
     """Return a document as indented JSON."""
     import msgspec

@@ -509,7 +509,8 @@ def test_demo_scores_its_example_and_lists_its_files(command, tmp_path, monkeypa
     assert "The files are in karat-demo:" in out
     assert max(map(len, out.splitlines())) <= 80
     *wrote, advice = err.splitlines()
-    assert wrote == ["wrote karat-demo/scores.json", "wrote karat-demo/report.html"]
+    assert wrote[0] == "wrote karat-demo/scores.json"
+    assert re.fullmatch(r"wrote karat-demo/report\.html \(\d+(\.\d)? [kM]B\)", wrote[1])
     assert advice.startswith("next: karat compare karat-demo/")
     assert len(pl.read_ndjson("karat-demo/support-faq.jsonl", infer_schema_length=None)) == 13
     check_refused(command("demo", "karat-demo/bm25.run"), "karat-demo/bm25.run")

@@ -499,3 +499,19 @@ def test_field_with_a_name_that_would_be_read_as_something_else_is_not_written(t
     row = {"query_id": "q1", "query": "x", "item_id": "a", "grade": 1, name: "y"}
     with refused(field=name):
         Gold.of(pl.DataFrame([row])).write(tmp_path / "gold.jsonl")
+
+
+def test_answers_of_a_run_are_kept(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text(
+        '{"query_id":"q1","results":["a"],"response":"in 14 days"}\n'
+        '{"query_id":"q2","results":["a"],"answer":"never"}\n'
+        '{"query_id":"q3","results":["a"],"response":{"not":"a text"}}\n'
+    )
+    run = Run.read(path)
+    assert run.responses.rows() == [("q1", "in 14 days"), ("q2", "never")]
+    run.write(tmp_path / "again.jsonl")
+    assert Run.read(tmp_path / "again.jsonl").responses.equals(run.responses)
+    assert run.only(["q2"]).responses.rows() == [("q2", "never")]
+    with pytest.warns(KaratWarning, match="responses"):
+        run.write(tmp_path / "run.trec")

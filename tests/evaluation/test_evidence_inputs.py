@@ -18,13 +18,13 @@ from oracles import evidence as evidence_oracle
 from support.errors import refused
 
 DEFAULTS = [
-    "evidence.P@5",
-    "evidence.recall@3",
-    "evidence.recall@10",
-    "evidence.coverage@3",
     "evidence.coverage@10",
-    "evidence.full@3",
+    "evidence.coverage@3",
     "evidence.full@10",
+    "evidence.full@3",
+    "evidence.recall@10",
+    "evidence.recall@3",
+    "evidence.P@5",
     "evidence.AP",
     "evidence.RR",
     "evidence.Success@10",
@@ -61,7 +61,8 @@ def test_default_measures_of_evidence_are_those_of_the_coverage_preset():
     scores = karat.evaluate(GOLD, RUN)
     assert scores.keys() == DEFAULTS
     macro = (1 / 2 + 1 + 1 / 3) / 3
-    assert [scores[name] for name in DEFAULTS[1:5]] == [0.5, 0.5, macro, macro]
+    assert [scores[name] for name in DEFAULTS[:2]] == [macro, macro]
+    assert [scores[name] for name in DEFAULTS[4:6]] == [0.5, 0.5]
     assert scores.notes == ()
     judged = [GOLD[0] | {"relevant": ["a"]}]
     run = [{"query_id": "q1", "results": [{"id": "a", "text": "no"}]}]

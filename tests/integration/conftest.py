@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-
-def _executable() -> str | None:
-    places = [os.environ.get("CHROMIUM"), "/usr/bin/chromium", *map(shutil.which, NAMES)]
-    return next((place for place in places if place and Path(place).exists()), None)
+from support.chromium import ARGUMENTS, find_chromium
+from support.report_set import available_reports, build_report
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     """Chromium without a window."""
     playwright = pytest.importorskip("playwright.sync_api")
-    if (executable := _executable()) is None:
+    if (executable := find_chromium()) is None:
         pytest.skip("no chromium found: install it, or set CHROMIUM to its path")
     with playwright.sync_playwright() as driver:
-        # Containers rarely allow a sandbox; the pages here are our own.
-        started = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        started = driver.chromium.launch(executable_path=executable, args=ARGUMENTS)
         yield started
         started.close()
 
@@ -34,6 +28,20 @@ def browser() -> Iterator[object]:
 def shared_page(browser) -> object:
     """One tab for all tests that need no special context: a new one costs a new process."""
     return browser.new_page()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory) -> Callable[[str], Path]:
+    """Build a report of the set by its name: small, and once for all tests."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    @cache
+    def report(name: str) -> Path:
+        if name not in available_reports():
+            pytest.skip(f"the data of {name} is not in ../shared/data")
+        return build_report(name, folder, small=True)
+
+    return report
 
 
 class Watch:

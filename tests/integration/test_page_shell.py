@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat.report.page import html
-from karat.report.page.model import Notice
+from karat.report.page.model import Finding
 from support.pages import FAIR, GOOD, POOR, compared
 
 
@@ -16,7 +16,7 @@ from support.pages import FAIR, GOOD, POOR, compared
 def report(tmp_path_factory) -> Path:
     show = {"run": "good", "outcome": "all"}
     page = compared({"good": GOOD, "fair": FAIR, "poor": POOR})
-    page = replace(page, notices=[Notice("nothing", "look here", show)])
+    page = replace(page, findings=[Finding("nothing", "look here", show)])
     path: Path = tmp_path_factory.mktemp("page") / "report.html"
     with path.open("wb") as file:
         html.write(page, file)

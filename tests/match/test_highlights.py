@@ -24,13 +24,13 @@ def character_by_character(gold, runs, given_texts, length, context):
     last = length
     if last is None:
         last = max([0, *(at for s in stretches for at in s), *(at + 1 for at in known)])
-    inside = {at for start, end in stretches for at in range(start, end)}
+    inside = {at for start, end in gold for at in range(start, end)}
     characters = []
     for at in range(last):
         near = any(there in inside for there in range(at - context, at + context + 1))
         is_gold = any(start <= at < end for start, end in gold)
         ranks = tuple(tuple(sorted({r for r, s, e in run if s <= at < e})) for run in runs)
-        characters.append((at, (is_gold, ranks, near and at in known)))
+        characters.append((at, (is_gold, ranks, (near or any(ranks)) and at in known)))
     joined = []
     for (is_gold, ranks, shown), group in groupby(characters, key=lambda one: one[1]):
         places = [at for at, _ in group]
@@ -67,14 +67,16 @@ def test_gold_retrieved_and_both_are_separate_pieces():
     ]
 
 
-def test_text_far_from_gold_and_results_is_not_shown():
-    split = mark_document([(1000, 1001)], [], KnownText(((0, "x" * 3000),)), 3000)
+def test_text_far_from_gold_is_shown_only_if_it_was_retrieved():
+    split = mark_document([(1000, 1001)], [[(1, 2000, 2010)]], KnownText(((0, "x" * 3000),)), 3000)
     assert [(piece.start, piece.end, piece.text is None) for piece in split] == [
         (0, 800, True),
         (800, 1000, False),
         (1000, 1001, False),
         (1001, 1201, False),
-        (1201, 3000, True),
+        (1201, 2000, True),
+        (2000, 2010, False),
+        (2010, 3000, True),
     ]
 
 

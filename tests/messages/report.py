@@ -26,6 +26,7 @@ def scores():
 
 case("scores are written with an unknown ending", lambda: scores().write("scores.docx"))
 case("a page keeps texts of -1 queries", lambda: scores().report("page.html", texts=-1))
+case("a page has an empty title", lambda: scores().report("page.html", title=" "))
 case("a page is written twice", lambda: build.check(["page.html", "page.html"]))
 case("a verdict is written twice", lambda: verdict_files.check(["a.md", "a.md"]))
 case(
@@ -40,6 +41,16 @@ def without_altair():
         scripts.check_installed()
 
 
+def large_page():
+    with (
+        patch("karat.report.page_files.LARGE", 1000),
+        patch("karat.report.page_files.file_size", return_value="20.1 MB"),
+        patch("karat.report.page.html.charts", return_value=[]),
+    ):
+        scores().report("page.html")
+
+
+case("a page is large", large_page)
 case("the packages for HTML reports are not installed", without_altair)
 
 # Saved scores

@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 
 import karat
+from karat.format import file_size
+from karat.report import page_files
+from karat.report.options import ReportOptions
+from karat.report.page import build, card, scripts
 from support.commands import check_refused
 from support.errors import refused
 
@@ -170,14 +174,14 @@ def test_groups_are_the_requested_ones_or_all_fields_with_few_values(tmp_path: P
     scores = karat.evaluate(GOLD, RUNS[0], "RR")
     page = tmp_path / "r.html"
     scores.report(page)
-    assert {"by category", "by difficulty"} <= set(
-        re.findall(r"by (?:category|difficulty)", text(page))
+    assert {"By category", "By difficulty"} <= set(
+        re.findall(r"By (?:category|difficulty)", text(page))
     )
     scores.report(page, by="category")
-    assert "by difficulty" not in text(page)
+    assert "By difficulty" not in text(page)
     scores.report(page, by=lambda query: query["difficulty"])
-    assert "by difficulty" not in text(page)
-    assert "Groups by group" in text(page)
+    assert "By difficulty" not in text(page)
+    assert "<h3><bdi>By group</bdi></h3>" in text(page)
 
 
 def test_fields_unsuitable_for_groups_are_skipped(tmp_path: Path):
@@ -186,7 +190,7 @@ def test_fields_unsuitable_for_groups_are_skipped(tmp_path: Path):
         for n in range(4)
     ]
     karat.evaluate(gold, {"q0": ["a"]}, "RR").report(tmp_path / "r.html")
-    assert set(re.findall(r"by (n|tags|kind)\b", text(tmp_path / "r.html"))) == {"kind"}
+    assert set(re.findall(r"By (n|tags|kind)\b", text(tmp_path / "r.html"))) == {"kind"}
 
 
 @pytest.mark.usefixtures("without_charts")
@@ -215,18 +219,177 @@ def test_unwritable_page_is_refused_before_anything_is_read(command, tmp_path: P
     check_refused(command("eval", "nowhere.jsonl", RUNS[0], "-o", page), str(page))
 
 
-def test_missing_altair_is_reported_with_the_install_command(command, tmp_path: Path, monkeypatch):
-    from karat.report.page import scripts
+REPORTING = [
+    ("eval", GOLD, *RUNS),
+    ("compare", GOLD, *RUNS, "-m", "RR"),
+    ("gate", GOLD, RUNS[0], "--require", "RR >= 0"),
+]
+"""The commands that write reports."""
 
-    monkeypatch.setattr(scripts, "find_spec", lambda _: None)
-    result = command("eval", GOLD, RUNS[0], "-o", str(tmp_path / "r.html"))
-    check_refused(result, None, "altair", "pip install 'karat[report]'")
-    assert not (tmp_path / "r.html").exists()
+
+@pytest.mark.parametrize("missing", ["altair", "jinja2", "vl_convert"])
+@pytest.mark.parametrize("name", ["r.html", "card.png", "card.SVG"])
+@pytest.mark.parametrize("words", REPORTING)
+def test_missing_extra_is_reported_before_anything_is_read(
+    words, name, missing, command, tmp_path: Path, monkeypatch
+):
+    installed = scripts.find_spec
+    monkeypatch.setattr(
+        scripts, "find_spec", lambda package: None if package == missing else installed(package)
+    )
+    words = [word if word != RUNS[0] else "nowhere.run" for word in words]
+    check_refused(command(*words), None, "nowhere.run")
+    (tmp_path / "karat.toml").write_text("not TOML")
+    monkeypatch.chdir(tmp_path)
+    result = command(*words, "-o", name)
+    check_refused(result, None, missing, "pip install 'karat[report]'")
+    assert "nowhere" not in result[2]
+    assert not (tmp_path / name).exists()
+    with refused(path=None):
+        karat.evaluate({"q": ["a"]}, {"q": ["a"]}).report(name)
+
+
+def test_report_extra_lists_the_required_packages():
+    lines = (Path(__file__).parents[2] / "pyproject.toml").read_text().splitlines()
+    (extra,) = [line for line in lines if line.startswith("report = ")]
+    assert all(package.replace("_", "-") in extra for package in scripts.REQUIRED)
+
+
+@pytest.fixture
+def cards(monkeypatch):
+    """The titles and files of the cards that were written."""
+    written = []
+
+    def write(page, path):
+        written.append((page, Path(path).name))
+        Path(path).write_text("a picture")
+
+    monkeypatch.setattr(card, "write_card", write)
+    return written
+
+
+@pytest.mark.usefixtures("without_charts")
+@pytest.mark.parametrize("words", REPORTING)
+def test_pictures_are_written_next_to_pages(words, command, tmp_path: Path, cards):
+    names = ["a.png", "r.html", "B.SVG", "data.json"]
+    outputs = [word for name in names for word in ("-o", tmp_path / name)]
+    code, _, err = command(*words, *outputs)
+    assert code == 0
+    assert [name for _, name in cards] == ["a.png", "B.SVG"]
+    assert cards[0][0] is cards[1][0]
+    wrote = [line for line in err.splitlines() if line.startswith("wrote")]
+    size = (tmp_path / "r.html").stat().st_size
+    assert wrote == [
+        f"wrote {tmp_path / 'data.json'}",
+        f"wrote {tmp_path / 'a.png'}",
+        f"wrote {tmp_path / 'r.html'} ({file_size(size)})",
+        f"wrote {tmp_path / 'B.SVG'}",
+    ]
+
+
+def test_picture_in_python(tmp_path: Path, cards):
+    gold = {"q1": ["a"], "q2": ["a"]}
+    karat.evaluate(gold, gold, "RR").report(tmp_path / "a.png")
+    karat.compare(gold, {"a": gold, "b": gold}, "RR").report(str(tmp_path / "b.svg"))
+    karat.gate(gold, gold, "RR >= 0.5").report(tmp_path / "c.png")
+    assert [name for _, name in cards] == ["a.png", "b.svg", "c.png"]
+    with refused(path=tmp_path / "no" / "a.png"):
+        karat.evaluate(gold, gold, "RR").report(tmp_path / "no" / "a.png")
+
+
+def test_pictures_and_pages_are_written_once(command, tmp_path: Path):
+    path = tmp_path / "a.png"
+    check_refused(command("eval", GOLD, RUNS[0], "-o", path, "-o", path), str(path))
+
+
+def test_error_of_a_gate_removes_an_older_picture(command, tmp_path: Path, cards):
+    picture = tmp_path / "a.png"
+    picture.write_text("all is well")
+    words = ("gate", GOLD, RUNS[1], "--require", "R@10 max_drop 0.1", "-o", picture)
+    assert command(*words)[0] == 2
+    assert not picture.exists()
+    assert command(*words)[0] == 2
+    assert cards == []
+
+
+@pytest.mark.usefixtures("without_charts")
+def test_large_page_is_warned_about(command, tmp_path: Path, monkeypatch):
+    page = tmp_path / "r.html"
+    words = ("eval", GOLD, *RUNS, "-o", page)
+    assert "warning" not in command(*words)[2]
+    monkeypatch.setattr(page_files, "LARGE", 1000)
+    code, _, err = command(*words)
+    assert code == 0
+    (line,) = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert str(page) in line
+    assert "--report-texts" in line
+    scores = karat.evaluate(GOLD, RUNS[0], "RR")
+    with pytest.warns(karat.KaratWarning, match="texts") as caught:
+        scores.report(page)
+    assert caught[0].filename == __file__
 
 
 def test_negative_number_of_texts_is_refused(tmp_path: Path):
     with refused(path=None, field="texts"):
         karat.evaluate({"q": ["a"]}, {"q": ["a"]}).report(tmp_path / "r.html", texts=-1)
+
+
+@pytest.fixture
+def options_used(monkeypatch):
+    """The options of every page that is built."""
+    used: list[ReportOptions] = []
+    original = build.build_page
+
+    def record(*arguments, **keywords):
+        used.append(keywords["options"])
+        return original(*arguments, **keywords)
+
+    monkeypatch.setattr(build, "build_page", record)
+    return used
+
+
+@pytest.mark.usefixtures("without_charts")
+@pytest.mark.parametrize("words", REPORTING)
+def test_title_and_full_paths_are_options_of_the_report(words, command, tmp_path, options_used):
+    page = str(tmp_path / "r.html")
+    assert command(*words, "-o", page)[0] == 0
+    assert command(*words, "-o", page, "--title", "Week 12", "--full-paths")[0] == 0
+    assert [(used.title, used.full_paths) for used in options_used] == [
+        (None, False),
+        ("Week 12", True),
+    ]
+
+
+@pytest.mark.parametrize("words", REPORTING)
+def test_empty_title_is_refused_before_anything_is_read(words, command, tmp_path):
+    name, _, *more = words
+    result = command(name, "nowhere.jsonl", *more, "-o", tmp_path / "r.html", "--title", " ")
+    check_refused(result, "title")
+
+
+@pytest.mark.usefixtures("without_charts")
+def test_title_and_full_paths_in_python(tmp_path: Path, options_used):
+    page, gold = tmp_path / "r.html", {"q1": ["a"], "q2": ["a"]}
+    for result in (
+        karat.evaluate(gold, gold, "RR"),
+        karat.compare(gold, {"a": gold, "b": gold}, "RR"),
+        karat.gate(gold, gold, "RR >= 0.5"),
+    ):
+        result.report(page)
+        result.report(page, title="Week 12", full_paths=True)
+        with refused(path=None, field="title"):
+            result.report(page, title="")
+    assert [(used.title, used.full_paths) for used in options_used] == [
+        (None, False),
+        ("Week 12", True),
+    ] * 3
+
+
+def test_title_of_a_gate_with_an_error(command, tmp_path: Path):
+    page = tmp_path / "r.html"
+    words = ("gate", GOLD, RUNS[1], "--require", "R@10 max_drop 0.1", "-o", page)
+    assert command(*words, "--title", "Week 12")[0] == 2
+    assert "Week 12" in text(page)
 
 
 def test_run_that_changed_after_scoring_is_refused(tmp_path: Path, monkeypatch):

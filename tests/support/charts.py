@@ -56,19 +56,23 @@ def scores_of_runs():
 @cache
 def charts_of_page():
     """Return the charts of a page with all kinds of data."""
-    scores = scores_of_runs()
+    return charts_of(scores_of_runs())
+
+
+def charts_of(scores):
+    """Return the charts of a page of some scores."""
     empty = pl.Series([], dtype=pl.String)
     page = Page(
         title="",
         created="",
         command=None,
         sheets=[Sheet(score) for score in scores],
-        groups=[Sheet(score, by=("kind",)) for score in scores],
+        groups=[],
         comparison=None,
         verdict=None,
         inputs=[],
         run_settings={},
-        notices=[],
+        findings=[],
         chart_data=load_chart_data(scores, [LoadedRun.of(score) for score in scores]),
         queries=Queries(empty, None, pl.DataFrame(), empty, [], []),
     )

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import polars as pl
+from msgspec.structs import replace
 
 import karat
 from karat.report.comparison import ComparisonSheet
+from karat.report.page.data import (
+    Calculation,
+    Call,
+    Document,
+    DocumentPiece,
+    Failure,
+    Match,
+    QueryDetail,
+    QueryLists,
+    Result,
+    RunDetail,
+    Stretch,
+)
 from karat.report.page.model import ChartData, Outcomes, Page, Queries
 from karat.report.sheet import Sheet
 
@@ -39,7 +54,7 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
         verdict=None,
         inputs=[],
         run_settings={},
-        notices=[],
+        findings=[],
         chart_data=ChartData(),
         queries=queries or some_queries(),
     )
@@ -80,115 +95,112 @@ def some_queries() -> Queries:
         ],
         lists=[a_list(row) for row in range(n)],
         details={row: a_detail(row) for row in range(n - 1)},
+        chunks=chunks(),
     )
 
 
-def a_list(row: int) -> dict[str, object]:
-    items = ["d1", "d9", "d2", "d8", TEXTS[row][:60]]
-    return {
-        "items": items,
-        "lists": [[0, 1, 2, 4], [1, 3, 0]],
-        "below": [[[37, 3]], []],
-        "n": [100, 3],
-        "hits": [[[1, 2, 30, [0]], [3, 1, None, None], [37, 0, None, None]], [[3, 2, None, None]]],
-        "wanted": [["d1", 2], ["d2", 1]],
-        "n_wanted": {"items": 2, "spans": 1, "evidence": 1},
-    }
+def a_list(row: int) -> QueryLists:
+    return QueryLists(
+        items=["d1", "d9", "d2", "d8", TEXTS[row][:60]],
+        lists=[[0, 1, 2, 4], [1, 3, 0]],
+        below=[[(37, 3)], []],
+        n=[100, 3],
+        hits=[[(1, 2, 30, [0]), (3, 1, None, None), (37, 0, None, None)], [(3, 2, None, None)]],
+        wanted=[("d1", 2), ("d2", 1)],
+        n_wanted={"items": 2, "spans": 1, "evidence": 1},
+    )
 
 
-def a_detail(row: int) -> dict[str, object]:
+def chunks() -> list[str]:
+    """Return the texts of retrieved items: two per query, then that of the document."""
+    texts = [chunk for text in TEXTS for chunk in (text[:2000], f"The refund is paid{text[:50]}.")]
+    return [*texts, DOCUMENT]
+
+
+def a_detail(row: int) -> QueryDetail:
     text = TEXTS[row]
-    calculation = {
-        "value": 0.8772153153380493,
-        "columns": ["gain", "gain / discount"],
-        "rows": [
+    calculation = Calculation(
+        value=0.8772153153380493,
+        columns=["gain", "gain / discount"],
+        rows=[
             {"rank": 1, "item": "d1", "grade": 2, "gain": 2.0, "gain / discount": 2.0},
             {"rank": 2, "item": text[:100], "grade": None},
             {"rank": 3, "item": "d2", "grade": 1, "gain": 1.0, "gain / discount": 0.5},
         ],
-        "counted": [1, 3],
-        "ideal": [{"rank": 1, "grade": 2, "gain": 2.0}, {"rank": 2, "grade": 1, "gain": 1.0}],
-        "missed": [{"item": text[:80], "grade": 1, "rank": None}],
-        "n_ideal": 2,
-        "n_missed": 1234,
-        "numbers": {"DCG": 2.5, "ideal DCG": 2.63},
-        "remarks": ["a remark"],
-    }
+        counted=[1, 3],
+        ideal=[{"rank": 1, "grade": 2, "gain": 2.0}, {"rank": 2, "grade": 1, "gain": 1.0}],
+        missed=[{"item": text[:80], "grade": 1, "rank": None}],
+        n_ideal=2,
+        n_missed=1234,
+        numbers={"DCG": 2.5, "ideal DCG": 2.63},
+        remarks=["a remark"],
+    )
     results = [
-        {
-            "rank": rank,
-            "item": item,
-            "score": 1 / rank,
-            "doc_id": "doc",
-            "start": 10 * rank,
-            "end": 10 * rank + 20,
-            "text": text[:2000],
-            "length": len(text),
-        }
-        for rank, item in enumerate(["d1", "d9", "d2"], 1)
+        Result(
+            rank=rank,
+            score=1 / rank,
+            doc_id="doc",
+            start=10 * rank,
+            end=10 * rank + 20,
+            text=2 * row,
+            length=len(text),
+            gold=[(4, 10)] if rank == 1 else [],
+        )
+        for rank in (1, 2, 3)
     ]
-    covered = {
-        "evidence": "the refund is paid",
-        "rank": 1,
-        "how": "substring",
-        "ratio": None,
-        "item": "d1",
-        "before": "The ",
-        "stretch": "refund is paid" + text[:50],
-        "after": " within 14 days.",
-        "nearest_rank": None,
-        "nearest_item": None,
-        "nearest_ratio": None,
-        "nearest_text": None,
-    }
-    missed = covered | {
-        "rank": None,
-        "how": None,
-        "nearest_rank": 2,
-        "nearest_item": "d9",
-        "nearest_ratio": 0.41,
-        "nearest_text": text[:2000],
-    }
+    end = len("The refund is paid" + text[:50])
+    covered = Match(
+        evidence=0,
+        covered=True,
+        how="substring",
+        rank=1,
+        item="d1",
+        ratio=None,
+        stretch=Stretch(2 * row + 1, 4, end),
+    )
+    missed = Match(
+        evidence=0,
+        covered=False,
+        how="missed",
+        rank=2,
+        item="d9",
+        ratio=0.41,
+        stretch=Stretch(2 * row, 0, 0),
+    )
     known = {
-        "error": None,
+        "response": f"An answer: {text[:60]}",
         "timings": {"total": 12.5, "<i>": 1234.5},
-        "calls": [
-            {
-                "stage": "generation",
-                "model": text[:20],
-                "prompt_tokens": 812,
-                "completion_tokens": 64,
-                "usd": 0.0012,
-            }
-        ],
+        "calls": [Call("generation", text[:20], 812, 64, 0.0012)],
         "results": results,
-        "calculations": {"nDCG@10": calculation, "RR": calculation | {"value": 1.0}},
+        "calculations": {"nDCG@10": calculation, "RR": replace(calculation, value=1.0)},
     }
-    failed = {"type": "Timeout", "message": text[:2000], "attempts": 3}
-    return {
-        "text": text,
-        "fields": {"category": "billing", "<u>": "v0"},
-        "spans": [{"doc_id": "doc", "start": 4, "end": 33, "text": DOCUMENT[4:33]}],
-        "evidence": ["the refund is paid"],
-        "runs": [
-            known | {"matches": [covered]},
-            known | {"matches": [missed], "error": failed if row == len(TEXTS) - 2 else None},
+    failed = Failure("Timeout", text[:2000], 3) if row == len(TEXTS) - 2 else None
+    return QueryDetail(
+        text=text,
+        fields={"category": "billing", "<u>": "v0"},
+        answers={"reference": f"<b>14 days</b> {text[:60]}", "Answer": "two weeks"},
+        evidence=["the refund is paid"],
+        runs=[
+            RunDetail(**known, matches=[covered]),
+            RunDetail(**known, matches=[missed], error=failed),
         ],
-        "documents": [{"doc_id": f"<doc {row}>", "length": 5000, "pieces": pieces()}],
-    }
+        documents=[Document(f"<doc {row}>", 5000, pieces())],
+    )
 
 
-def pieces() -> list[dict[str, object]]:
+def pieces() -> list[DocumentPiece]:
     """Cut the document: a has part of gold, b is next to it; ranks beyond 10 are not shown."""
     ends = [0, 4, 17, 33, 35, 60, len(DOCUMENT)]
     gold = [False, True, True, False, False, False]
     ranks = [[[], []], [[1, 2], []], [[], [12]], [[3], [1]], [[], [1]], [[], []]]
+    texts = [DOCUMENT[start:end] for start, end in pairwise(ends)]
     cut = [
-        {"start": start, "end": end, "text": DOCUMENT[start:end], "gold": is_gold, "ranks": ranked}
-        for start, end, is_gold, ranked in zip(ends, ends[1:], gold, ranks, strict=False)
+        DocumentPiece(start, start + len(text), is_gold, ranked, text)
+        for start, text, is_gold, ranked in zip(ends, texts, gold, ranks, strict=False)
     ]
-    far = {"start": 3000, "end": 3100, "text": None, "gold": True, "ranks": [[], [2]]}
-    return [*cut, far]
+    # One text is that of a retrieved item.
+    cut[2] = replace(cut[2], text=(len(chunks()) - 1, ends[2]))
+    return [*cut, DocumentPiece(3000, 3100, True, [[], [2]], None)]
 
 
 GOLD = {f"q{n}": {"a": 2, "b": 1} for n in range(12)}
@@ -211,7 +223,7 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
         verdict=None,
         inputs=[],
         run_settings={},
-        notices=[],
+        findings=[],
         chart_data=ChartData(),
         queries=Queries(
             ids=ids,

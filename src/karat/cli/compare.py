@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from karat.cli.options import (
     JSON,
     MEASURES,
     PRESET,
-    REPORT_QUERIES,
+    REPORT,
     RUNS,
     SCORING,
     TEX,
@@ -22,7 +21,7 @@ from karat.cli.options import (
     Scoring,
     output_files,
 )
-from karat.cli.outputs import Outputs, report_options
+from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option, command
 
 
@@ -68,7 +67,7 @@ from karat.cli.parameters import Option, command
         metavar="N",
         type=COUNT,
         show_default="3, or 0 for more than 10 pairs",
-        help="Show the N queries that rose most and the N that fell most, by the first measure.",
+        help="Show the N queries that rose most and the N that fell most, by the main measure.",
     ),
     Option(
         "--all-pairs",
@@ -78,7 +77,7 @@ from karat.cli.parameters import Option, command
     ),
     WIDE,
     *TEX,
-    REPORT_QUERIES,
+    *REPORT,
     *SCORING,
 )
 def compare_command(
@@ -99,7 +98,9 @@ def compare_command(
     digits: int,
     caption: str | None,
     label: str | None,
+    title: str | None,
     report_texts: int,
+    full_paths: bool,
     **scoring: Any,
 ) -> None:
     """Compare runs pair by pair, with significance tests and the queries that changed most."""
@@ -110,8 +111,9 @@ def compare_command(
     from karat.report.documents.comparison import comparison_document
     from karat.report.renderers import terminal
 
-    settings = Scoring.of(scoring)
     outputs = Outputs.of(output, comparison_files.check)
+    settings = Scoring.of(scoring)
+    report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         comparison = compare(
             settings.gold(gold),
@@ -135,14 +137,11 @@ def compare_command(
         tex_label=label or "",
     )
     written = [file for path in outputs.files for file in comparison_files.write(sheet, path)]
-    written += outputs.write_pages(
-        comparison.scores, comparison=comparison, options=report_options(settings, report_texts)
-    )
+    written += outputs.write_pages(comparison.scores, comparison=comparison, options=report)
     if json:
         print(to_json(sheet.as_dict()))
     else:
         terminal.show(comparison_document(sheet), wide=wide)
-    for path in written:
-        print(f"wrote {path}", file=sys.stderr)
+    print_written(written)
     if not json:
         advise(after_compare(settings, gold, runs, preset, comparison))

@@ -45,11 +45,12 @@ def copy_example(folder: Path) -> tuple[Path, list[Path]]:
 def demo_command(folder: Path) -> None:
     """Copy example data into a folder and score it."""
     from karat.cli.evaluate import evaluate_command
+    from karat.report.page.scripts import REQUIRED
 
     gold, runs = copy_example(folder)
     names = [str(run) for run in runs]
     outputs = [folder / "scores.json"]
-    if find_spec("altair") and find_spec("vl_convert"):  # karat[report]
+    if all(map(find_spec, REQUIRED)):
         outputs.append(folder / "report.html")
     print(f"The files are in {folder}:")
     print(f"  {gold.name}  what should be found")

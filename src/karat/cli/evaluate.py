@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from karat.cli.options import (
     JSON,
     MEASURES,
     PRESET,
-    REPORT_QUERIES,
+    REPORT,
     RUNS,
     SCORING,
     TEX,
@@ -21,7 +20,7 @@ from karat.cli.options import (
     Scoring,
     output_files,
 )
-from karat.cli.outputs import Outputs, report_options
+from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option, command
 
 
@@ -51,7 +50,7 @@ from karat.cli.parameters import Option, command
     ),
     WIDE,
     *TEX,
-    REPORT_QUERIES,
+    *REPORT,
     *SCORING,
 )
 def evaluate_command(
@@ -69,7 +68,9 @@ def evaluate_command(
     digits: int,
     caption: str | None,
     label: str | None,
+    title: str | None,
     report_texts: int,
+    full_paths: bool,
     **scoring: Any,
 ) -> None:
     """Score runs against gold and print a table with one row per measure, one column per run."""
@@ -80,8 +81,9 @@ def evaluate_command(
     from karat.report.renderers import terminal
     from karat.report.sheet import Sheet
 
-    settings = Scoring.of(scoring)
     outputs = Outputs.of(output, score_files.check)
+    settings = Scoring.of(scoring)
+    report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         evaluator = Evaluator(
             settings.gold(gold), measures or None, preset=preset, **settings.keywords
@@ -101,14 +103,12 @@ def evaluate_command(
         for score in scores
     ]
     written = [file for path in outputs.files for file in score_files.write(sheets, path)]
-    report = report_options(settings, report_texts)
     written += outputs.write_pages(scores, by=by, options=report)
     if json:
         print(to_json(score_files.json_document(sheets)))
     else:
         terminal.show(scores_document(sheets), wide=wide)
-    for path in written:
-        print(f"wrote {path}", file=sys.stderr)
+    print_written(written)
     if not json:
         shared_flags = [*MEASURES.words(measures), *BY.words(by)]
         advise(after_eval(settings, gold, runs, preset, shared_flags, scores))

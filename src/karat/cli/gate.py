@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from karat.cli.next_step import advise, after_gate
-from karat.cli.options import GOLD, JSON, REPORT_QUERIES, RUN, SCORING, Scoring, output_files
-from karat.cli.outputs import Outputs, report_options
+from karat.cli.options import GOLD, JSON, REPORT, RUN, SCORING, Scoring, output_files
+from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option, command
 
 
@@ -38,7 +38,7 @@ from karat.cli.parameters import Option, command
     ),
     output_files(".html, .xml (JUnit), .md or .json"),
     JSON,
-    REPORT_QUERIES,
+    *REPORT,
     Option(
         "--preset",
         panel="Scoring",
@@ -54,7 +54,9 @@ def gate_command(
     baseline: str | None,
     output: tuple[Path, ...],
     json: bool,
+    title: str | None,
     report_texts: int,
+    full_paths: bool,
     preset: str | None,
     **scoring: Any,
 ) -> None:
@@ -70,8 +72,9 @@ def gate_command(
     from karat.report import verdict_files
     from karat.report.renderers import terminal
 
-    settings = Scoring.of(scoring)
     outputs = Outputs.of(output, verdict_files.check)
+    settings = Scoring.of(scoring)
+    report = report_options(settings, title, report_texts, full_paths=full_paths)
     if settings.config.gate:
         print(f"using the thresholds in {settings.config.path}", file=sys.stderr)
     try:
@@ -89,17 +92,16 @@ def gate_command(
         # Replace the files of an earlier gate, so that they are not mistaken for this result.
         for path in outputs.files:
             verdict_files.write([GateEntry(run, None, str(error))], path)
-        outputs.write_failure(run, str(error))
+        outputs.write_failure(title or run, str(error))
         raise
     entry = GateEntry(verdict.run, verdict)
     written = [file for path in outputs.files for file in verdict_files.write([entry], path)]
-    outputs.write_verdict(verdict, report_options(settings, report_texts))
+    written += outputs.write_verdict(verdict, report)
     if json:
         print(to_json(document([entry])))
     else:
         terminal.show(document_of(verdict))
-    for path in [*written, *outputs.pages]:
-        print(f"wrote {path}", file=sys.stderr)
+    print_written(written)
     if not json:
         advise(after_gate(settings, gold, run, preset, baseline, verdict))
     if not verdict.passed:

@@ -229,15 +229,32 @@ SCORING = [
 ]
 """The options for reading and scoring runs; `Scoring.of` takes their values."""
 
-REPORT_QUERIES = Option(
-    "report_texts",
-    "--report-texts",
-    panel="Output",
-    metavar="N",
-    type=COUNT,
-    default=REPORT_TEXTS,
-    help="Include the texts and calculations of N queries in .html reports.",
+REPORT = (
+    Option(
+        "--title",
+        panel="Output",
+        metavar="TEXT",
+        show_default="gold, number of runs and queries",
+        help="Set the title of an .html report or a picture.",
+    ),
+    Option(
+        "report_texts",
+        "--report-texts",
+        panel="Output",
+        metavar="N",
+        type=COUNT,
+        default=REPORT_TEXTS,
+        help="Include the texts and calculations of N queries in .html reports.",
+    ),
+    Option(
+        "--full-paths",
+        panel="Output",
+        is_flag=True,
+        help="Show full paths and the whole command line in the report; by default only base "
+        "names.",
+    ),
 )
+"""The options of HTML reports; `cli.outputs.report_options` takes their values."""
 JSON = Option("--json", panel="Output", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -250,7 +267,8 @@ def output_files(formats: str) -> Option:
         metavar="FILE",
         type=FILE,
         multiple=True,
-        help=f"Write the results as {formats}. Repeat for more files.",
+        help=f"Write the results as {formats}, or the main result as a .png or .svg picture. "
+        "Repeat for more files.",
     )
 
 

@@ -23,6 +23,7 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.baselines import setting_differences
 from karat.evaluation.calculation import Calculation, Change, Key, changes, trace
 from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
+from karat.evaluation.remarks import main_measure
 from karat.evaluation.result import Result, to_pandas
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
@@ -503,14 +504,14 @@ class Comparison(Result):
         return statistics.queries_needed(self._tables, difference, self.choices)
 
     def moved_queries(self, n: int) -> list[Moved]:
-        """Return the queries that rose or fell most by the first measure, with their changes.
+        """Return the queries that rose or fell most by the main measure, with their changes.
 
         Parameters
         ----------
         n : int
             Return at most n queries that rose and n that fell, for every pair.
         """
-        measure = self.scores[0].table.measures[0]
+        measure = main_measure(self.scores)
         rows = self.moved(measure, n).to_dicts()
         query_pairs = [_QueryPair(row["a"], row["b"], row["query_id"]) for row in rows]
         all_changes = self._changes(measure, query_pairs, keep=True)
@@ -556,18 +557,29 @@ class Comparison(Result):
         pairs = self.pair_names
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
 
-    def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        texts: int = REPORT_TEXTS,
+        title: str | None = None,
+        full_paths: bool = False,
+    ) -> None:
         """Write an HTML report with the pairs, the charts and every query.
 
         Parameters
         ----------
         path : path
-            The .html file to write.
+            The .html file to write, or a .png or .svg file for a picture of the main result.
         texts : int, default 500
             For how many queries the report includes texts and calculations. The most informative
             queries are chosen.
+        title : str, default None
+            The title. None makes one from the names of gold and runs.
+        full_paths : bool, default False
+            Whether the report shows the full paths of the files, and not only their names.
         """
-        self._write_page(path, texts=texts)
+        self._write_page(path, texts=texts, title=title, full_paths=full_paths)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison to a file.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from karat.evaluation.remarks import main_measure
 from karat.evaluation.scores import Scores
 from karat.stats.pairs import moved_queries, pair
 
@@ -34,14 +35,14 @@ def worst_query(scores: Scores) -> NextQuery | None:
 
 
 def most_moved_query(comparison: Comparison) -> NextQuery | None:
-    """Return the query with the largest change of the first measure.
+    """Return the query with the largest change of the main measure.
 
     The pair of runs with the largest difference is searched first. Saved scores are skipped, since
     they have no ranked lists to explain.
     """
     loadable = [score for score in comparison.scores if score.scored_run is not None]
     tables = {score.name: score.table for score in loadable}
-    measure = comparison.scores[0].table.measures[0]
+    measure = main_measure(comparison.scores)
     differences = comparison.pairs.filter(measure=measure.name).drop_nulls("difference")
     furthest = differences.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
     for a, b in furthest.select("a", "b").iter_rows():

@@ -1,4 +1,4 @@
-"""The notes below a table of scores: queries left out, special cases, settings, weak values."""
+"""The notes below a table of scores, and the measure that the headline above it is about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import polars as pl
 
 from karat.conventions import Conventions
 from karat.errors import counted
-from karat.measures import parse
+from karat.match.spans import Budget
+from karat.measures import Measure, parse
 from karat.measures.families import LATENCY, MISSING, NOT_RUN, REASONS
 from karat.stats.groups import FEW
 
@@ -34,7 +35,7 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
     ]
     if scores.load is not None and LATENCY in families:
         notes.append(f"latency under load: {scores.load}")
-    return [*notes, *scores.notes, *_few_queries(scores, groups)]
+    return [*notes, *scores.notes, *few_query_notes(scores, groups)]
 
 
 def scoring_notes(scores: Scores) -> list[str]:
@@ -49,7 +50,7 @@ def scoring_notes(scores: Scores) -> list[str]:
     return [f"{name}: {value}" for name, value in settings.items() if value]
 
 
-def _few_queries(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
+def few_query_notes(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
     """Yield notes on measures and groups with too few queries."""
     for measure in scores:
         least = parse(measure).declaration.least_queries
@@ -85,23 +86,50 @@ def unequal_texts(scores: Sequence[Scores], measure: str) -> tuple[Scores, Score
     return (most, least) if is_unequal else None
 
 
+def main_measure(scores: Sequence[Scores]) -> Measure:
+    """Return the measure that decides which run is best and which queries changed most.
+
+    It is the first measure. If the runs return unequal amounts of text at that one, it is a
+    measure of the same family at a budget of characters, if there is one.
+    """
+    first = scores[0].table.measures[0]
+    if unequal_texts(scores, first.name) is None:
+        return first
+    return _at_budget(scores, first) or first
+
+
+def _at_budget(scores: Sequence[Scores], measure: Measure) -> Measure | None:
+    """Return the same measure at a budget of characters, or else one of the same family."""
+    at_budget = [
+        other
+        for other in scores[0].table.measures
+        if isinstance(other.cutoff, Budget)
+        and other.declaration.family == measure.declaration.family
+    ]
+    same = (other for other in at_budget if other.declaration is measure.declaration)
+    return next(same, at_budget[0] if at_budget else None)
+
+
 def unequal_text_notes(scores: Sequence[Scores]) -> list[str]:
     """Return notes on measures at rank k for which runs return unequal amounts of text."""
     measures_by_note: dict[str, list[str]] = {}
-    for measure in scores[0]:
-        if (runs := unequal_texts(scores, measure)) is not None:
+    for measure in scores[0].table.measures:
+        if (runs := unequal_texts(scores, measure.name)) is not None:
             most, least = runs
+            fair = _at_budget(scores, measure)
+            advice = (
+                "compare at a budget of characters instead, such as span.recall@2000c"
+                if fair is None
+                else f"compare by {scores[0].label(fair.name)} instead"
+            )
             note = (
                 f"the runs return different amounts of text: {most.name} "
-                f"{most.delivered[measure]:,.0f} characters per query, {least.name} "
-                f"{least.delivered[measure]:,.0f}"
+                f"{most.delivered[measure.name]:,.0f} characters per query, {least.name} "
+                f"{least.delivered[measure.name]:,.0f}. At equal k, larger chunks have an "
+                f"advantage; {advice}"
             )
-            measures_by_note.setdefault(note, []).append(scores[0].label(measure))
-    return [
-        f"{', '.join(measures)}: {note}. At equal k, larger chunks have an advantage; compare at a "
-        "budget of characters instead, such as span.recall@2000c"
-        for note, measures in measures_by_note.items()
-    ]
+            measures_by_note.setdefault(note, []).append(scores[0].label(measure.name))
+    return [f"{', '.join(measures)}: {note}" for note, measures in measures_by_note.items()]
 
 
 def has_few_queries(measure: str, n: int) -> bool:

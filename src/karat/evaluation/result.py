@@ -36,12 +36,18 @@ class Result:
         report.write(self, path)
 
     def _write_page(
-        self, path: str | os.PathLike[str], *, by: Sequence[Field] = (), texts: int
+        self,
+        path: str | os.PathLike[str],
+        *,
+        by: Sequence[Field] = (),
+        texts: int,
+        title: str | None,
+        full_paths: bool,
     ) -> None:
         """Write an HTML page with the texts and calculations of `texts` queries."""
         from karat import report
 
-        report.write_page(self, path, by=by, texts=texts)
+        report.write_page(self, path, by=by, texts=texts, title=title, full_paths=full_paths)
 
     def _plot(
         self,

@@ -243,20 +243,28 @@ class Scores(Result):
         *,
         by: Field | Sequence[Field] | None = None,
         texts: int = REPORT_TEXTS,
+        title: str | None = None,
+        full_paths: bool = False,
     ) -> None:
         """Write an HTML report with the summary, the charts and every query.
 
         Parameters
         ----------
         path : path
-            The .html file to write.
+            The .html file to write, or a .png or .svg file for a picture of the main result.
         by : str, function or list of them, default None
             The fields that define the groups. None uses all fields with few values.
         texts : int, default 500
             For how many queries the report includes texts and calculations. The most informative
             queries are chosen.
+        title : str, default None
+            The title. None makes one from the names of gold and runs.
+        full_paths : bool, default False
+            Whether the report shows the full paths of the files, and not only their names.
         """
-        self._write_page(path, by=groups.fields_of(by), texts=texts)
+        self._write_page(
+            path, by=groups.fields_of(by), texts=texts, title=title, full_paths=full_paths
+        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the scores to a file.

@@ -128,18 +128,29 @@ class Verdict(Result):
         """
         self._write(path)
 
-    def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        texts: int = REPORT_TEXTS,
+        title: str | None = None,
+        full_paths: bool = False,
+    ) -> None:
         """Write an HTML report with the verdict and the scores that it is based on.
 
         Parameters
         ----------
         path : path
-            The .html file to write.
+            The .html file to write, or a .png or .svg file for a picture of the main result.
         texts : int, default 500
             For how many queries the report includes texts and calculations. The most informative
             queries are chosen.
+        title : str, default None
+            The title. None makes one from the names of gold and runs.
+        full_paths : bool, default False
+            Whether the report shows the full paths of the files, and not only their names.
         """
-        self._write_page(path, texts=texts)
+        self._write_page(path, texts=texts, title=title, full_paths=full_paths)
 
 
 @dataclass(frozen=True)

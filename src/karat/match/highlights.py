@@ -14,14 +14,14 @@ from itertools import pairwise
 from karat.match.span_intervals import Span
 
 CONTEXT = 200
-"""How many characters are shown before and after a marked part."""
+"""How many characters are shown before and after gold."""
 MOST_TEXT = 20_000
 """The maximum number of characters shown, in all documents of a query together."""
 
 RankedSpan = tuple[int, int, int]
 """Rank, start and end of a retrieved span."""
 _GOLD, _CONTEXT = -1, -2
-"""Used in place of the number of a run for gold spans and for the context of marked parts."""
+"""Used in place of the number of a run for gold spans and for their context."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DocumentPart:
     ranks: tuple[tuple[int, ...], ...]
     """For each run, the ranks that retrieved this part."""
     text: str | None
-    """None if the text is not known, or too far from any marked part to be shown."""
+    """None if the text is not known, or if it was not retrieved and is too far from gold."""
 
     @property
     def marked(self) -> bool:
@@ -110,7 +110,7 @@ def mark_document(
     """Split a document at the starts and ends of all spans.
 
     The parts reach to `length`, or to the last known offset if it is None. Unmarked text is
-    included only within `context` characters of a marked part.
+    included only within `context` characters of gold.
 
     >>> known = KnownText(((0, "Refunds take 14 days."),))
     >>> for part in mark_document([(13, 20)], [[(1, 0, 16)]], known):
@@ -126,7 +126,7 @@ def mark_document(
         length = max([0, *known.bounds, *(max(start, end) for _, _, start, end in marks)])
     marks += [
         (_CONTEXT, 0, max(0, start - context), min(length, end + context))
-        for _, _, start, end in marks
+        for start, end in gold
         if start < end
     ]
     # At each offset, how many marks of each kind start (positive) or end (negative).
@@ -141,7 +141,7 @@ def mark_document(
         active.update(changes[start])
         here = sorted(mark for mark, count in active.items() if count > 0)
         ranks = [tuple(rank for run, rank in here if run == number) for number in range(len(runs))]
-        text = known.text(start, end) if (_CONTEXT, 0) in here else None
+        text = known.text(start, end) if here else None
         parts.append(DocumentPart(start, end, (_GOLD, 0) in here, tuple(ranks), text))
     return list(_join_equal_parts(parts))
 

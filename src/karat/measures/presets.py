@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from karat.conventions import Conventions
 from karat.errors import InputError
 from karat.measures.name_parser import AnyMeasure, measure_list, parse, parse_all
-from karat.measures.plan import DEFAULT_EVIDENCE_MEASURES
 from karat.measures.registry import Measure, folded
 
 # The name of a measure, then a cutoff and parameters: MRR, HitRate@10, precision_at_5.
@@ -70,7 +69,18 @@ PRESETS = {
     ),
     "chunks": Preset(("R", "P", "F1"), Conventions(no_gold="recall", duplicates="set")),
     "coverage": Preset(
-        DEFAULT_EVIDENCE_MEASURES,
+        (
+            "evidence.P@5",
+            "evidence.recall@3",
+            "evidence.recall@10",
+            "evidence.coverage@3",
+            "evidence.coverage@10",
+            "evidence.full@3",
+            "evidence.full@10",
+            "evidence.AP",
+            "evidence.RR",
+            "evidence.Success@10",
+        ),
         names={
             "Precision": "evidence.P",
             "EvidenceRecall": "evidence.recall",

@@ -107,15 +107,19 @@ def write_page(
     *,
     by: Sequence[Field] = (),
     texts: int = REPORT_TEXTS,
+    title: str | None = None,
+    full_paths: bool = False,
 ) -> None:
-    """Write an HTML report that shows a result down to single queries."""
+    """Write an HTML report that shows a result down to single queries, or its card (.png, .svg)."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import Verdict
+    from karat.report import page_files
     from karat.report.options import ReportOptions
     from karat.report.page import build
 
-    options = ReportOptions(texts)
+    options = ReportOptions(texts, title=title, full_paths=full_paths)
+    build.check([path])
     match result:
         case Scores():
             page = build.build_page([result], by=by, options=options)
@@ -125,7 +129,7 @@ def write_page(
             page = build.verdict_page(result, options)
         case _:
             raise _unsupported(result)
-    build.write(page, path)
+    page_files.write(page, path)
 
 
 def plot(

@@ -12,6 +12,7 @@ import polars as pl
 
 from karat.errors import counted
 from karat.evaluation.comparison import Comparison, Moved, comparison_document, count_tests
+from karat.evaluation.remarks import main_measure
 from karat.format import DIGITS, probability
 from karat.report.cells import BETTER, declaration_of, significance_mark
 from karat.report.sheet import Sheet
@@ -34,7 +35,7 @@ class ComparisonSheet:
 
     comparison: Comparison
     n_moved: int | None = None
-    """How many improved and how many degraded queries are listed per pair, by the first measure;
+    """How many improved and how many degraded queries are listed per pair, by the main measure;
     None: 3, or 0 if there are more than 10 pairs."""
     difference: float | None = None
     """If set, show how many queries are needed to detect a difference of this size."""
@@ -96,6 +97,11 @@ class ComparisonSheet:
     def measures(self) -> list[str]:
         """The names of the measures, in the requested order."""
         return self.pairs["measure"].unique(maintain_order=True).to_list()
+
+    @cached_property
+    def main_measure(self) -> str:
+        """The measure that decides which run is best."""
+        return main_measure(self.comparison.scores).name
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is shown as JSON-compatible data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from karat.evaluation.remarks import unequal_texts
+from karat.evaluation.remarks import main_measure, unequal_texts
 from karat.format import probability
 from karat.report.cells import (
     BETTER,
@@ -18,21 +18,28 @@ from karat.report.cells import (
     value_cell,
 )
 from karat.report.comparison import ComparisonSheet, PairRow
-from karat.report.document_model import Headline, Tone
+from karat.report.document_model import Headline
 from karat.report.sheet import Sheet
 from karat.stats.power import ALPHA
 
 _NAMED = 3
 
+BETTER_LABEL = "significantly better"
+CLOSE_LABEL = "too close to call"
+TIE_LABEL = "tie"
+UNEQUAL_LABEL = "compare with care"
+UNTESTED_LABEL = "not tested"
+EMPTY_LABEL = "no values"
+
 
 def scores_conclusion(sheets: Sequence[Sheet]) -> Headline:
-    """Return which run is best by the first measure, without a test."""
-    rows = {sheet.name: sheet.summary.row(0, named=True) for sheet in sheets}
-    first = sheets[0].summary["measure"][0]
-    names = _leading(first, {name: row["value"] for name, row in rows.items()})
-    measure = sheets[0].label(first)
+    """Return which run is best by the main measure, without a test."""
+    main = main_measure([sheet.scores for sheet in sheets]).name
+    rows = {sheet.name: sheet.row(main) for sheet in sheets}
+    names = _leading(main, {name: row["value"] for name, row in rows.items()})
+    measure = sheets[0].label(main)
     if not names:
-        return Headline(f"no query has a value of {measure}", "bad")
+        return Headline(f"no query has a value of {measure}", "bad", EMPTY_LABEL)
     cell = value_cell(rows[names[0]])
     value = f"{cell.text} {cell.interval}".removesuffix(" –").rstrip()
     count = format_counts(row["n"] for row in rows.values())
@@ -40,25 +47,29 @@ def scores_conclusion(sheets: Sequence[Sheet]) -> Headline:
     if len(sheets) == 1:
         return Headline(f"{names[0]}: {measure} {value} over {queries}")
     if len(names) > 1:
-        return Headline(f"{_listed(names)} share the best {measure}: {value}")
+        text = f"{_listed(names)} share the best {measure}: {value}"
+        return Headline(text, label=TIE_LABEL)
     return Headline(
         f"{names[0]} has the best {measure}: {value}; "
-        "karat compare shows whether the difference is significant"
+        "karat compare shows whether the difference is significant",
+        label=UNTESTED_LABEL,
     )
 
 
 def comparison_conclusion(sheet: ComparisonSheet) -> Headline:
-    """Return which run is best by the first measure, and which others it significantly beats."""
-    measure = sheet.measures[0]
-    values = {run.name: run.summary["value"][0] for run in sheet.runs}
+    """Return which run is best by the main measure, and which others it significantly beats."""
+    measure = sheet.main_measure
+    values = {run.name: run.row(measure)["value"] for run in sheet.runs}
     leaders = _leading(measure, values)
     if not leaders:
-        return Headline(f"no query has a value of {sheet.label(measure)}", "bad")
+        return Headline(f"no query has a value of {sheet.label(measure)}", "bad", EMPTY_LABEL)
     if len(leaders) > 1:
-        return Headline(f"{_listed(leaders)} share the best {sheet.label(measure)}", "caution")
+        text = f"{_listed(leaders)} share the best {sheet.label(measure)}"
+        return Headline(text, "caution", TIE_LABEL)
     headline = _of_leader(sheet, measure, leaders[0], values)
     if warning := _unequal(sheet, measure, leaders[0]):
-        return Headline(headline.text + warning, "caution")
+        label = UNEQUAL_LABEL if headline.tone == "good" else headline.label
+        return Headline(headline.text + warning, "caution", label)
     return headline
 
 
@@ -85,7 +96,7 @@ def _of_leader(
     best_of_all = f"{leader} has the best {sheet.label(measure)}"
     if not undecided:
         others = "both others" if len(rivals) == 2 else f"all {len(rivals)} others"
-        return Headline(f"{best_of_all}: significantly better than {others}", "good")
+        return Headline(f"{best_of_all}: significantly better than {others}", "good", BETTER_LABEL)
     nearest = (_leading(measure, {name: values[name] for name in undecided}) or list(undecided))[0]
     evidence = _evidence(sheet, leader, rivals[nearest])
     if len(undecided) == len(rivals):
@@ -94,12 +105,14 @@ def _of_leader(
             f"{best_of_all}, but is not significantly better than {others} "
             f"(nearest: {nearest}, {evidence})",
             "caution",
+            CLOSE_LABEL,
         )
     more = f" and {len(undecided) - 1:,} more" if len(undecided) > 1 else ""
     return Headline(
         f"{best_of_all}: significantly better than {len(rivals) - len(undecided)} of "
         f"{len(rivals)} others, but not than {nearest} ({evidence}){more}",
         "caution",
+        CLOSE_LABEL,
     )
 
 
@@ -124,25 +137,30 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
     name = sheet.label(measure)
     if lead is None or row["p_corrected"] is None:
         return Headline(
-            f"{leader} has the best {name}; its difference from {rival} was not tested", "caution"
+            f"{leader} has the best {name}; its difference from {rival} was not tested",
+            "caution",
+            UNTESTED_LABEL,
         )
     if not measure_named(measure).is_better(lead, 0.0):
         return Headline(
             f"{leader} has the best {name}, but not on the queries for which both it and "
             f"{rival} have a value",
             "caution",
+            CLOSE_LABEL,
         )
     gap = _gap(abs(lead), measure)
     if _is_better(leader, row):
-        tone: Tone = "good"
         return Headline(
             f"{leader} is significantly better than {rival}: "
             f"{gap} {name} ahead (p = {_p(row)})".replace("p = <", "p < "),
-            tone,
+            "good",
+            BETTER_LABEL,
         )
     if row["p"] < ALPHA <= row["p_corrected"]:
         return Headline(
-            f"{leader} leads {rival} by {gap} {name}: {sheet.uncorrected_note(row)}", "caution"
+            f"{leader} leads {rival} by {gap} {name}: {sheet.uncorrected_note(row)}",
+            "caution",
+            CLOSE_LABEL,
         )
     reasons = [f"p = {_p(row)}"]
     if row["method"] == "few":
@@ -156,6 +174,7 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
         f"{leader} leads {rival} by {gap} {name}, but the gap is not significant "
         f"({'; '.join(reasons)})",
         "caution",
+        CLOSE_LABEL,
     )
 
 

@@ -118,6 +118,8 @@ class Headline:
 
     text: str
     tone: Tone = "neutral"
+    label: str = ""
+    """The answer in a few words, such as "too close to call"; empty if nothing was compared."""
 
 
 @dataclass(frozen=True)

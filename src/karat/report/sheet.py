@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from karat.evaluation.remarks import few_query_notes, unequal_text_notes
 from karat.evaluation.remarks import remarks as remarks_on
-from karat.evaluation.remarks import unequal_text_notes
 from karat.evaluation.scores import Scores
 from karat.evaluation.scores_json import group_fields, group_parts
 from karat.format import DIGITS
@@ -48,6 +48,10 @@ class Sheet:
         """One row per measure."""
         return self.scores.summary(intervals=self.intervals)
 
+    def row(self, measure: str) -> dict[str, Any]:
+        """Return the row of a measure in the summary."""
+        return self.summary.row(by_predicate=pl.col("measure") == measure, named=True)
+
     @cached_property
     def groups(self) -> pl.DataFrame | None:
         """One row per group and measure, if there are groups."""
@@ -76,16 +80,29 @@ class Sheet:
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
     """Return the remarks on each run; a remark that applies to all runs appears once."""
+    sentences = _named_by_run({sheet.name: sheet.remarks() for sheet in sheets})
+    return [*sentences, *unequal_text_notes([sheet.scores for sheet in sheets])]
+
+
+def warnings(sheets: Sequence[Sheet]) -> list[str]:
+    """Return those remarks that say that values are unreliable or not comparable."""
+    sentences = _named_by_run(
+        {sheet.name: list(few_query_notes(sheet.scores, None)) for sheet in sheets}
+    )
+    return [*sentences, *unequal_text_notes([sheet.scores for sheet in sheets])]
+
+
+def _named_by_run(remarks_by_run: dict[str, list[str]]) -> list[str]:
+    """Return remarks with the names of their runs; a remark on all runs appears once."""
     runs_of: dict[str, list[str]] = {}
-    for sheet in sheets:
-        for remark in sheet.remarks():
-            runs_of.setdefault(remark, []).append(sheet.name)
-    sentences = [
+    for run, remarks in remarks_by_run.items():
+        for remark in remarks:
+            runs_of.setdefault(remark, []).append(run)
+    return [
         f"{name}: {remark}"
         for remark, names in runs_of.items()
-        for name in (["every run"] if 1 < len(sheets) == len(names) else names)
+        for name in (["every run"] if 1 < len(remarks_by_run) == len(names) else names)
     ]
-    return [*sentences, *unequal_text_notes([sheet.scores for sheet in sheets])]
 
 
 def interval_methods(sheets: Sequence[Sheet]) -> list[str]:

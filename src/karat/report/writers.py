@@ -17,7 +17,7 @@ Writer = Callable[[Content, IO[bytes]], object]
 QUERIES_SUFFIX = ".queries"
 """Precedes the extension of the second file, which holds the values per query."""
 
-REPORT_HINT = "; for an HTML report, use .html or, in Python, `.report(path)`"
+REPORT_HINT = "; for a report, use .html, .png or .svg or, in Python, `.report(path)`"
 """Part of the hint for an unknown extension: HTML reports have a method of their own."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
-from karat.report.page.model import Outcomes, Queries
-from karat.report.page.observations import missed_gold, notices
+from karat.report.page.findings import findings, missed_gold
+from karat.report.page.model import Finding, Outcomes, Queries, Quote
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.
@@ -45,9 +46,21 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
     )
 
 
+def findings_of(scores: list[Scores], kind: str) -> list[Finding]:
+    """Return the findings of one kind that compare two runs."""
+    known = queries(scores, [])
+    return [one for one in findings(scores, opened(scores), known, (0, 1)) if one.kind == kind]
+
+
+def kinds(scores: list[Scores], known: Queries, kind: str) -> list[Finding]:
+    return [one for one in findings(scores, opened(scores), known) if one.kind == kind]
+
+
 def texts(scores: list[Scores], known: Queries, kind: str) -> list[str]:
     """Return the texts of the findings of one kind."""
-    return [notice.text for notice in notices(scores, opened(scores), known) if notice.kind == kind]
+    return [
+        notice.text for notice in findings(scores, opened(scores), known) if notice.kind == kind
+    ]
 
 
 @examples(60, 600)
@@ -128,7 +141,7 @@ def test_failed_and_missing_queries_come_first():
     ]
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     scores = [karat.evaluate(gold, run, "R@5", fail_on_error=0.5)]
-    first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
+    first, second, *_ = findings(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}
     assert second.text == "1 of 3 gold queries (33%) is not in run."
@@ -159,7 +172,7 @@ def test_nothing_is_reported_about_all_runs_if_a_list_is_missing():
     known = queries(scores, [[0], [0]])
     saved = replace(known.outcomes[1], status=pl.Series([3], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], saved])
-    shown = notices(scores, [*opened(scores[:1]), None], known)
+    shown = findings(scores, [*opened(scores[:1]), None], known)
     assert [notice.text for notice in shown] == ["one found nothing for 1 of 1 query (100%)."]
 
 
@@ -172,13 +185,79 @@ def test_run_without_further_failures_is_not_reported_again():
     ]
 
 
-def test_unfound_evidence_is_shown_in_one_line():
+def test_evidence_that_no_run_found_is_quoted_in_one_line():
     gold = [{"query_id": "q1", "evidence": ["paid in\n\n euros", "to your card"]}]
     run = [{"query_id": "q1", "results": [{"id": "c", "text": "nothing"}]}]
     scores = [karat.evaluate(gold, run, "evidence.recall@5")]
-    assert texts(scores, queries(scores, []), "unfound") == [
-        "2 of 2 evidence texts (100%) are not in any list, e.g. 'paid in euros' for query 'q1'."
+    (finding,) = kinds(scores, queries(scores, []), "unfound")
+    assert finding.text == "run did not retrieve 2 of 2 evidence texts (100%)."
+    assert finding.number == "2 of 2"
+    assert finding.quote == Quote("q1", None, "paid in euros")
+
+
+def test_span_that_no_run_found_is_quoted_from_the_corpus():
+    gold = [{"query_id": "q1", "spans": [{"doc_id": "d", "start": 4, "end": 11}]}]
+    run = [{"query_id": "q1", "results": [{"id": "c", "doc_id": "d", "start": 20, "end": 30}]}]
+    corpus = {"d": "the missing text of a document, which is long"}
+    scores = [karat.evaluate(gold, run, "span.recall@5", corpus=corpus)]
+    (finding,) = kinds(scores, queries(scores, []), "unfound")
+    assert finding.quote == Quote("q1", None, "missing")
+
+
+def test_item_that_no_run_found_is_named_if_its_text_is_unknown():
+    scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["x"]}, "R@5")]
+    (finding,) = kinds(scores, queries(scores, []), "unfound")
+    assert finding.quote == Quote("q1", None, "a")
+
+
+def decided_by(values: dict[str, tuple[float, float]]) -> int:
+    """Return the smallest number of queries without which the better run has no lead: an oracle."""
+    gains = [b - a for a, b in values.values()]
+    if sum(gains) < 0:
+        gains = [-gain for gain in gains]
+    return next(
+        n
+        for n in range(1, len(gains) + 1)
+        if any(sum(gains) - sum(removed) <= 1e-9 for removed in itertools.combinations(gains, n))
+    )
+
+
+@examples(40, 400)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=6))
+def test_number_of_deciding_queries_is_the_smallest(ranks):
+    gold = {f"q{at}": ["z"] for at in range(len(ranks))}
+    runs = {
+        name: {f"q{at}": [*"abcd"[: pair[side] - 1], "z"] for at, pair in enumerate(ranks)}
+        for side, name in enumerate(("first", "second"))
+    }
+    scores = karat.Evaluator(gold, "RR").all(runs)
+    (found,) = findings_of(scores, "decides") or (None,)
+    values = {f"q{at}": (1 / a, 1 / b) for at, (a, b) in enumerate(ranks)}
+    lead = sum(b - a for a, b in values.values())
+    if abs(lead) < 1e-9:
+        assert found is None or int(found.number.split()[0]) >= 1
+    else:
+        assert found is not None
+        assert found.number == f"{decided_by(values)} of {len(ranks)}"
+        assert f"lead of {'second' if lead > 0 else 'first'} over" in found.text
+
+
+def test_group_with_the_opposite_order_is_found():
+    gold = {f"q{at:02}": ["z"] for at in range(12)}
+    first = {query: ["z"] if at < 5 else ["a", "z"] for at, query in enumerate(gold)}
+    second = {query: ["z"] if at >= 5 else ["a", "b", "z"] for at, query in enumerate(gold)}
+    scores = karat.Evaluator(gold, "RR").all({"first": first, "second": second})
+    known = queries(scores, [], part=["x"] * 5 + ["y"] * 7)
+    (found,) = [
+        finding
+        for finding in findings(scores, opened(scores), known, (0, 1))
+        if finding.kind == "reverses"
     ]
+    assert found.text == (
+        "In part 'x' the order is reversed: first leads second in RR, 1.000 to 0.333 over "
+        "5 queries (not tested)."
+    )
+    assert found.show == {"field": "part", "value": "x"}
 
 
 def test_bound_that_reaches_the_best_run_makes_its_lead_unsafe():
@@ -255,7 +334,7 @@ def test_group_far_below_the_rest_is_reported():
     kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
     known = queries(scores, [], category=kinds, id=[f"{n}" for n in range(40)])
     (group,) = [
-        notice for notice in notices(scores, opened(scores), known) if notice.kind == "group"
+        notice for notice in findings(scores, opened(scores), known) if notice.kind == "group"
     ]
     assert (
         group.text
@@ -277,7 +356,7 @@ def test_share_of_repeated_characters_is_reported():
     results = [{"doc_id": "d", "start": start, "end": end} for start, end in places]
     scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
     assert texts(scores, queries(scores, []), "duplicates") == [
-        "25% of the characters that run returned for a query repeat text of a higher rank."
+        "25% of the characters that run returned repeat earlier results."
     ]
 
 

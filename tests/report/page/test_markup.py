@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.markup import Markup, brief, joined, named, shown, table, tag
-from karat.report.page.value_table import bar_maximum
 from support.markup import Reader
 
 TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'\x00\r\n\t\u2028\u202e\u2066\u061c/!-"))
@@ -89,18 +88,3 @@ def test_table_has_column_and_row_headers() -> None:
 def test_row_that_is_too_short_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         table(["a", "b"], [["1"]])
-
-
-def test_full_bar_is_the_largest_amount_or_1():
-    costs = [
-        {"measure": "cost.mean", "value": value, "high": high}
-        for value, high in [(0.001, 0.004), (0.002, None)]
-    ]
-    assert bar_maximum(costs) == 0.004
-    assert bar_maximum([{"measure": "nDCG@10", "value": 0.2, "high": 0.3}]) == 1.0
-    assert (
-        bar_maximum(
-            [{"measure": "cost.mean", "value": None}, {"measure": "cost.mean", "value": 0.0}]
-        )
-        == 1.0
-    )

@@ -4,12 +4,14 @@ import csv
 import json
 from collections import Counter
 
+import msgspec
 import polars as pl
 import pytest
 
 import karat
 from karat.evaluation import calculation
 from karat.evaluation.loaded_run import LoadedRun
+from karat.report.page.data import Match
 from karat.report.page.query_table import load_queries
 from support.errors import refused
 from support.paths import SHARED_DATA
@@ -17,9 +19,27 @@ from support.paths import SHARED_DATA
 CHUNKING = SHARED_DATA / "chunking-evaluation"
 
 
-def details_of(gold, runs, measures, **words):
+def queries_of(gold, runs, measures, **words):
     scores = karat.Evaluator(gold, measures, **words).all(runs)
-    return load_queries(scores, [LoadedRun.of(score) for score in scores]).details
+    return load_queries(scores, [LoadedRun.of(score) for score in scores])
+
+
+def details_of(gold, runs, measures, **words):
+    """Return the details as the scripts of the page read them, with texts in place of numbers."""
+    queries = queries_of(gold, runs, measures, **words)
+    details = json.loads(msgspec.json.encode(queries.details))
+    for known in details.values():
+        for run in known["runs"]:
+            for result in run["results"]:
+                if result["text"] is not None:
+                    result["text"] = queries.chunks[result["text"]]
+        for document in known["documents"]:
+            for piece in document["pieces"]:
+                if isinstance(piece["text"], list):
+                    number, start = piece["text"]
+                    length = piece["end"] - piece["start"]
+                    piece["text"] = queries.chunks[number][start : start + length]
+    return {int(number): known for number, known in details.items()}
 
 
 def place(document, start, end):
@@ -125,23 +145,23 @@ def test_texts_and_positions_of_ids_come_from_the_table_of_chunks():
     first, second, third = known["runs"][0]["results"]
     assert first == {
         "rank": 1,
-        "item": "b",
         "score": 0.5,
         **place("d", 5, 3005),
         "text": "x" * 2000,
         "length": 3000,
+        "gold": [[0, 2]],
     }
+    assert second["gold"] == [[3, 5]]
     assert (second["text"], second["length"], second["start"]) == ("abcde", 5, 0)
     assert (third["text"], third["length"], third["doc_id"]) == (None, None, "f")
-    assert known["spans"] == [place("d", 3, 7) | {"text": "dexx", "length": 4}]
-    document, other = known["documents"]
-    assert (document["doc_id"], document["length"], other["doc_id"]) == ("d", None, "f")
+    (document,) = known["documents"]
+    assert (document["doc_id"], document["length"]) == ("d", None)
     shown = [(piece["gold"], piece["ranks"], piece["text"][:3]) for piece in document["pieces"]]
     assert shown == [
-        (False, ((2,),), "abc"),
-        (True, ((2,),), "de"),
-        (True, ((1,),), "xx"),
-        (False, ((1,),), "xxx"),
+        (False, [[2]], "abc"),
+        (True, [[2]], "de"),
+        (True, [[1]], "xx"),
+        (False, [[1]], "xxx"),
     ]
 
 
@@ -158,14 +178,14 @@ def test_texts_come_from_the_corpus_with_any_unit_of_offsets():
     first, second = known["runs"][0]["results"]
     assert (first["start"], first["end"], first["text"]) == (0, 6, "a😀b re")
     assert second["text"] == "all of it"
-    assert known["spans"] == [place("d", 4, 11) | {"text": "refunds", "length": 7}]
+    assert (first["gold"], second["gold"]) == ([[4, 6]], [])
     (document,) = known["documents"]
     assert document["length"] == len(corpus["d"])
     assert [(piece["gold"], piece["ranks"], piece["text"]) for piece in document["pieces"]] == [
-        (False, ((1,),), "a😀b "),
-        (True, ((1,),), "re"),
-        (True, ((),), "funds"),
-        (False, ((),), " take 14 days"),
+        (False, [[1]], "a😀b "),
+        (True, [[1]], "re"),
+        (True, [[]], "funds"),
+        (False, [[]], " take 14 days"),
     ]
 
 
@@ -174,11 +194,11 @@ def test_positions_in_other_units_are_not_shown_without_the_documents():
         [{"query_id": "q", "spans": [place("d", 5, 12)], "relevant": ["e"]}], offsets="utf16"
     )
     (known,) = details_of(gold, {"run": {"q": ["e"]}}, "RR").values()
-    assert (known["spans"], known["documents"]) == ([], [])
+    assert known["documents"] == []
 
 
 @pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # no document of gold is found
-def test_documents_with_gold_come_first_then_the_highest_ranked():
+def test_only_documents_with_gold_are_shown():
     gold = [{"query_id": "q", "spans": [place("g2", 0, 5), place("g1", 0, 5)]}]
     listed = [
         {"query_id": "q", "results": [place(f"d{n}", 0, 9) for n in order]}
@@ -186,8 +206,7 @@ def test_documents_with_gold_come_first_then_the_highest_ranked():
     ]
     runs = {"one": listed[:1], "two": listed[1:]}
     (known,) = details_of(gold, runs, "span.recall").values()
-    names = [document["doc_id"] for document in known["documents"]]
-    assert names == ["g1", "g2", "d1", "d9", "d2", "d8", "d7"]
+    assert [document["doc_id"] for document in known["documents"]] == ["g1", "g2"]
     many = [{"query_id": "q", "spans": [place(f"g{n:02}", 0, 5) for n in range(12)]}]
     (known,) = details_of(many, runs, "span.recall").values()
     assert [document["doc_id"] for document in known["documents"]] == [
@@ -214,29 +233,76 @@ def test_evidence_is_shown_with_its_match_or_the_nearest_text():
     before, after = "b" * 400, "a" * 400
     text = f"{before} PAID\nwithin 14 days. {after}"
     run = [{"query_id": "q", "results": [{"text": "by post"}, {"text": text}]}]
-    (known,) = details_of(gold, {"run": run}, ["evidence.RR", "evidence.recall"]).values()
-    assert known["evidence"] == ["nothing like it at all", "paid within 14 days"]
-    missed, covered = known["runs"][0]["matches"]
-    assert covered == {
-        "evidence": "paid within 14 days",
-        "rank": 2,
-        "how": "substring",
-        "ratio": None,
-        "item": f"{before} "[:60],
-        "before": f"{before} "[-300:],
-        "stretch": "PAID\nwithin 14 days",
-        "after": f". {after}"[:300],
-        "nearest_rank": None,
-        "nearest_item": None,
-        "nearest_ratio": None,
-        "nearest_text": None,
-    }
-    assert (missed["how"], missed["rank"], missed["stretch"]) == ("missed", None, None)
-    assert (missed["nearest_rank"], missed["nearest_item"]) == (1, "by post")
-    assert 0 < missed["nearest_ratio"] < 0.7
-    assert missed["nearest_text"] == "by post"
-    rows = known["runs"][0]["calculations"]["evidence.RR"]["rows"]
+    queries = queries_of(gold, {"run": run}, ["evidence.RR", "evidence.recall"])
+    known = queries.details[0]
+    assert known.evidence == ["nothing like it at all", "paid within 14 days"]
+    missed, covered = known.runs[0].matches
+    stretch = covered.stretch
+    assert covered == Match(1, True, "substring", 2, f"{before} "[:60], None, stretch)
+    assert queries.chunks[stretch.text] == text
+    assert text[stretch.start : stretch.end] == "PAID\nwithin 14 days"
+    assert known.runs[0].results[1].gold == [(stretch.start, stretch.end)]
+    assert (missed.evidence, missed.covered, missed.how) == (0, False, "missed")
+    assert (missed.rank, missed.item) == (1, "by post")
+    assert 0 < missed.ratio < 0.7
+    assert (queries.chunks[missed.stretch.text], missed.stretch.end) == ("by post", 0)
+    assert known.runs[0].results[0].gold == []
+    rows = known.runs[0].calculations["evidence.RR"].rows
     assert [row["item"] for row in rows] == ["by post", f"{before} "[:60]]
+
+
+def test_match_far_down_a_long_text_is_kept_with_its_context():
+    text = "x" * 5000 + "paid within 14 days" + "y" * 5000
+    gold = [{"query_id": "q", "evidence": ["paid within 14 days"]}]
+    run = [{"query_id": "q", "results": [{"text": text}]}]
+    queries = queries_of(gold, {"run": run}, "evidence.recall")
+    (known,) = queries.details[0].runs
+    (match,) = known.matches
+    part = queries.chunks[match.stretch.text]
+    assert part == text[4700:6700]
+    assert part[match.stretch.start : match.stretch.end] == "paid within 14 days"
+    (result,) = known.results
+    assert (queries.chunks[result.text], result.gold) == ("x" * 2000, [])
+
+
+def test_each_text_is_stored_once_over_runs_and_queries():
+    document = "Refunds take 14 days. " * 20
+    corpus = {"d": document}
+    chunks = [place("d", start, start + 44) for start in (0, 44, 88)]
+    gold = [{"query_id": f"q{n}", "spans": [place("d", 10, 60)]} for n in range(3)]
+    run = [{"query_id": query["query_id"], "results": chunks} for query in gold]
+    queries = queries_of(gold, {"one": run, "two": run}, "span.recall", corpus=corpus)
+    assert queries.chunks == [document[:44]]  # the three chunks have the same text
+    shown = details_of(gold, {"one": run, "two": run}, "span.recall", corpus=corpus)
+    for known in shown.values():
+        (highlighted,) = known["documents"]
+        for piece in highlighted["pieces"]:
+            if piece["text"] is not None:
+                assert piece["text"] == document[piece["start"] : piece["end"]]
+        golds = [result["gold"] for result in known["runs"][1]["results"]]
+        assert golds == [[[10, 44]], [[0, 16]], []]
+
+
+def test_gold_spans_that_overlap_are_one_stretch_of_an_item():
+    spans = [place("d", 0, 6), place("d", 4, 9), place("d", 9, 9), place("e", 0, 3)]
+    gold = [{"query_id": "q", "spans": spans}]
+    run = [{"query_id": "q", "results": [place("d", 2, 20)]}]
+    corpus = {"d": "Refunds take 14 days.", "e": "abc"}
+    (known,) = details_of(gold, {"run": run}, "span.recall", corpus=corpus).values()
+    assert known["runs"][0]["results"][0]["gold"] == [[0, 7]]
+
+
+def test_answers_of_gold_are_kept_apart_from_its_fields():
+    gold = [
+        {"query_id": "q1", "relevant": ["a"], "reference": "Two weeks.", "topic": "refunds"},
+        {"query_id": "q2", "relevant": ["a"], "topic": "cards"},
+    ]
+    first, second = details_of(gold, {"run": {"q1": ["a"], "q2": ["a"]}}, "RR").values()
+    assert (first["answers"], first["fields"]) == (
+        {"reference": "Two weeks."},
+        {"topic": "refunds"},
+    )
+    assert (second["answers"], second["fields"]) == ({}, {"topic": "cards"})
 
 
 def test_documents_at_document_level_show_their_first_chunk():
@@ -248,8 +314,8 @@ def test_documents_at_document_level_show_their_first_chunk():
     ]
     run = [{"query_id": "q", "results": results}]
     (known,) = details_of(gold, {"run": run}, "RR", level="doc").values()
-    shown = [(r["rank"], r["item"], r["text"]) for r in known["runs"][0]["results"]]
-    assert shown == [(1, "d2", "one"), (2, "d1", "three")]
+    shown = [(r["rank"], r["text"]) for r in known["runs"][0]["results"]]
+    assert shown == [(1, "one"), (2, "three")]
     assert [row["item"] for row in known["runs"][0]["calculations"]["RR"]["rows"]] == ["d2", "d1"]
 
 
@@ -273,7 +339,7 @@ def test_nearest_of_long_texts_is_named_without_its_ratio():
     run = [{"query_id": "q", "results": [{"id": "a", "text": text}]}]
     (known,) = details_of(gold, {"run": run}, "evidence.recall").values()
     (missed,) = known["runs"][0]["matches"]
-    assert (missed["nearest_item"], missed["nearest_ratio"]) == ("a", None)
+    assert (missed["item"], missed["ratio"]) == ("a", None)
     explained = karat.explain("evidence.recall", gold=gold, run=run, query="q")
     assert 0 < explained.calculations[0].matches[0]["nearest_ratio"] < 0.1
 

@@ -5,6 +5,7 @@ import random
 from contextlib import ExitStack
 from unittest.mock import patch
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures.families import BY_GOLD
 from karat.report.page import ranked_lists
+from karat.report.page.data import QueryDetail, QueryLists, RunDetail
 from karat.report.page.gold_kinds import GOLD_KINDS
 from karat.report.page.query_table import informative_queries, load_queries
 from oracles import query_list as oracle
@@ -109,7 +111,7 @@ def check_against_oracle(gold, runs, families, conventions, level, random):
         expected = oracle.listed(
             gold[query], lists_of_query, families[0], set(families), conventions, level, 3, 2, 2
         )
-        assert lists[number] == expected
+        assert json.loads(msgspec.json.encode(lists[number])) == expected
         for run, outcomes in zip(runs, known.outcomes, strict=True):
             wanted, found, first = oracle.found_of(
                 gold[query], run.get(query, []), families[0], conventions, level
@@ -213,8 +215,8 @@ def test_failed_and_missing_queries_have_different_outcomes():
     (outcomes,) = known.outcomes
     assert outcomes.status.to_list() == [0, 2, 1]
     assert (outcomes.found.to_list(), outcomes.first.to_list()) == ([1, 0, 0], [2, 0, 0])
-    assert known.details[1]["runs"][0]["error"] == failure
-    assert known.lists[1]["lists"] == [[]]
+    assert msgspec.to_builtins(known.details[1].runs[0].error) == failure
+    assert known.lists[1].lists == [[]]
 
 
 @pytest.mark.parametrize("level", ["item", "doc"])
@@ -223,7 +225,7 @@ def test_run_that_retrieved_nothing_has_empty_lists(level, unjudged):
     run = [{"query_id": "q", "results": []}]
     words = {"conventions": {"unjudged": unjudged}, "level": level}
     known = known_of({"q": ["a"]}, {"run": run}, "RR", **words)
-    assert (known.lists[0]["lists"], known.lists[0]["wanted"]) == ([[]], [["a", 1]])
+    assert (known.lists[0].lists, known.lists[0].wanted) == ([[]], [("a", 1)])
 
 
 def test_relevance_is_defined_by_the_first_measure_that_reads_gold():
@@ -231,8 +233,8 @@ def test_relevance_is_defined_by_the_first_measure_that_reads_gold():
     known = known_of({"q": {"a": 1, "b": 2, "c": 2}}, {"run": run}, ["latency.mean", "AP(rel=2)"])
     assert (known.n_relevant.item(), known.outcomes[0].found.item()) == (2, 1)
     assert known.outcomes[0].first.item() == 2
-    assert known.lists[0]["wanted"] == [["b", 2], ["c", 2]]
-    assert known.lists[0]["hits"] == [[[1, 1, None, None], [2, 2, None, None]]]
+    assert known.lists[0].wanted == [("b", 2), ("c", 2)]
+    assert known.lists[0].hits == [[(1, 1, None, None), (2, 2, None, None)]]
 
 
 def test_overlap_of_spans_is_defined_by_the_measure():
@@ -246,15 +248,9 @@ def test_lists_have_no_hits_if_no_measure_reads_gold():
     run = [{"query_id": "q", "results": ["a"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": ["a"]}, {"run": run}, "latency.mean")
     assert known.n_relevant.to_list() == [0]
-    assert known.lists[0] == {
-        "items": ["a"],
-        "lists": [[0]],
-        "below": [[]],
-        "n": [1],
-        "hits": [[]],
-        "wanted": [],
-        "n_wanted": {},
-    }
+    assert known.lists[0] == QueryLists(
+        items=["a"], lists=[[0]], below=[[]], n=[1], hits=[[]], wanted=[], n_wanted={}
+    )
 
 
 def test_items_without_ids_are_named_by_position_or_beginning_of_the_text():
@@ -263,11 +259,11 @@ def test_items_without_ids_are_named_by_position_or_beginning_of_the_text():
     results = [{"text": long + "x"}, {"text": long + "y"}, {"text": long + "x"}]
     known = known_of(gold, {"run": [{"query_id": "q", "results": results}]}, "evidence.recall")
     beginning = "It is paid within 14 days. It is paid within 14 days. It is p"[:60]
-    assert known.lists[0]["items"] == [beginning, beginning]
-    assert known.lists[0]["lists"] == [[0, 1, 0]]
+    assert known.lists[0].items == [beginning, beginning]
+    assert known.lists[0].lists == [[0, 1, 0]]
     spans = [{"query_id": "q", "spans": [place("d", 0, 9)]}]
     run = [{"query_id": "q", "results": [place("d", 3, 4)]}]
-    assert known_of(spans, {"run": run}, "span.recall").lists[0]["items"] == ["d[3:7]"]
+    assert known_of(spans, {"run": run}, "span.recall").lists[0].items == ["d[3:7]"]
 
 
 def test_fields_are_texts_and_long_texts_are_cut():
@@ -283,14 +279,14 @@ def test_fields_are_texts_and_long_texts_are_cut():
         {"query_id": "q2", "relevant": ["a"]},
     ]
     known = known_of(gold, {"run": {"q1": ["a"], "q2": ["a"]}}, "RR")
-    assert known.texts.to_list() == ["é" * 120, None]
+    assert known.texts.to_list() == ["é" * 201, None]
     assert known.fields.to_dicts() == [
         {"n": "3", "hard": "true", "tags": '["a","b"]'},
         {"n": None, "hard": None, "tags": None},
     ]
-    assert known.details[0]["text"] == "é" * 500
-    assert known.details[0]["fields"] == {"n": "3", "hard": "true", "tags": '["a","b"]'}
-    assert known.details[1]["fields"] == {}
+    assert known.details[0].text == "é" * 500
+    assert known.details[0].fields == {"n": "3", "hard": "true", "tags": '["a","b"]'}
+    assert known.details[1].fields == {}
 
 
 def test_texts_are_kept_for_the_requested_number_of_queries():
@@ -315,18 +311,11 @@ def test_saved_scores_have_only_values(tmp_path):
     assert known.fields.to_dicts() == [{"kind": "k"}]
     both = load_queries([saved, scores], [None, LoadedRun.of(scores)])
     assert [outcomes.status.item() for outcomes in both.outcomes] == [3, 0]
-    assert both.lists[0]["lists"] == [[], [0, 1]]
-    assert both.lists[0]["n"] == [0, 2]
-    empty, complete = both.details[0]["runs"]
-    assert empty == {
-        "error": None,
-        "timings": None,
-        "calls": None,
-        "results": [],
-        "calculations": {},
-        "matches": [],
-    }
-    assert complete["calculations"]["RR"]["value"] == 0.5
+    assert both.lists[0].lists == [[], [0, 1]]
+    assert both.lists[0].n == [0, 2]
+    empty, complete = both.details[0].runs
+    assert empty == RunDetail()
+    assert complete.calculations["RR"].value == 0.5
 
 
 def test_scores_of_other_queries_are_refused():
@@ -344,5 +333,6 @@ def test_everything_can_be_written_as_json():
     gold = [{"query_id": "q", "query": "\x00</script>\u202e", **EVERY}]
     run = [{"query_id": "q", "results": [{"id": "a", **place("d1", 0, 3), "text": "gamma 😀"}]}]
     known = known_of(gold, {"run": run}, list(MEASURES.values()))
-    assert json.loads(json.dumps(known.details))
-    assert json.loads(json.dumps(known.lists[:]))
+    for kind, values in ((QueryDetail, known.details.values()), (QueryLists, known.lists)):
+        for value in values:
+            assert msgspec.json.decode(msgspec.json.encode(value), type=kind) == value

@@ -108,7 +108,8 @@ def warn_of_run_losses(
     stores a tag. `empty` states whether it stores queries without results; `also` lists further
     losses.
     """
-    lost = [name for name in ("timings", "calls", "attempts") if getattr(run, name) is not None]
+    tables = ("timings", "calls", "attempts", "responses")
+    lost = [name for name in tables if getattr(run, name) is not None]
     results = run.results
     lost += [
         name

@@ -92,6 +92,7 @@ ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_
 CONTEXTS = ("retrieved_contexts", "contexts")
 _RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
 _ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
+RESPONSES = {"query_id": pl.String, "response": pl.String}
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
@@ -128,6 +129,10 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     attempts: Attempts = 1
     varied: bool = False
     """Whether repeated attempts returned different lists."""
+    response: Any = None
+    """The answer that was generated from the results; kept for reports if it is a text."""
+    answer: Any = None
+    """Another name of `response`."""
 
 
 def read_run(source: DataFile) -> Run:
@@ -257,8 +262,8 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
     results = rows_by_query(run.results.rename({"item_id": "id"}, strict=False))
-    timings, calls, errors, attempts = map(
-        rows_by_query, (run.timings, run.calls, run.errors, run.attempts)
+    timings, calls, errors, attempts, responses = map(
+        rows_by_query, (run.timings, run.calls, run.errors, run.attempts, run.responses)
     )
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}
@@ -271,6 +276,8 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
             line["error"] = errors[query][0]
         if query in attempts:
             line |= attempts[query][0]
+        if query in responses:
+            line |= responses[query][0]
         file.write(encode(line) + b"\n")
     return WriteReport(run.query_ids.len(), run.results.height)
 
@@ -317,6 +324,7 @@ class _RunRows:
         self.calls: list[tuple[Any, ...]] = []
         self.failures: list[dict[str, Any]] = []
         self.attempts: list[tuple[str, int, bool]] = []
+        self.responses: list[tuple[str, str]] = []
 
     def add(self, number: int, line: RunLine) -> None:
         """Check a line and add its rows."""
@@ -341,6 +349,9 @@ class _RunRows:
         self.calls += call_rows(query, line.calls, number, self.error)
         if line.attempts > 1 or line.varied:
             self.attempts.append((query, line.attempts, line.varied))
+        response = line.answer if line.response is None else line.response
+        if isinstance(response, str):
+            self.responses.append((query, response))
 
     def _add_results(self, query: str, results: Sequence[ResultRow | Id], number: int) -> None:
         columns = self.results
@@ -368,7 +379,7 @@ class _RunRows:
 
     def to_run(self, results: pl.DataFrame, header: Header) -> Run:
         """Build the other tables."""
-        errors = timings = calls = attempts = None
+        errors = timings = calls = attempts = responses = None
         if self.failures:
             errors = pl.DataFrame(self.failures)
         if self.timings:
@@ -377,6 +388,8 @@ class _RunRows:
             calls = table_of(self.calls, CALLS, "calls", orient="row")
         if self.attempts:
             attempts = pl.DataFrame(self.attempts, ATTEMPTS, orient="row")
+        if self.responses:
+            responses = pl.DataFrame(self.responses, RESPONSES, orient="row")
         return Run(
             results,
             empty=self.empty,
@@ -384,6 +397,7 @@ class _RunRows:
             timings=timings,
             calls=calls,
             attempts=attempts,
+            responses=responses,
             offsets=header.offsets,
             name=header.name,
             settings=header.settings,

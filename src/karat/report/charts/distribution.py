@@ -14,14 +14,14 @@ from karat.measures import parse
 from karat.report.cells import format_value, measure_label
 from karat.report.charts.bins import bin_numbers, edges
 from karat.report.charts.chart import TitledChart
-from karat.report.charts.theme import inline_data, number_axis, run_encodings, tooltips
+from karat.report.charts.theme import Palette, inline_data, number_axis, run_encodings, tooltips
 
 MAX_LINES = 4
 """If there are more runs, they are drawn as strips."""
 
 
 def distribution(
-    measure: str, per_query: Mapping[str, pl.Series], at: int = 1
+    measure: str, per_query: Mapping[str, pl.Series], palette: Palette, at: int = 1
 ) -> TitledChart | None:
     """Return the histogram of a measure for each run; None if no query has a value."""
     columns = {run: column.drop_nulls().to_numpy() for run, column in per_query.items()}
@@ -29,11 +29,15 @@ def distribution(
     if not values:
         return None
     return TitledChart(
-        f"distribution-{at}",
-        "curves",
-        f"Queries by {measure}",
-        " ".join(_caption(run, column, measure) for run, column in values.items()),
-        _chart(values, list(per_query), measure),
+        id=f"distribution-{at}",
+        title=f"Distribution of {measure} over queries",
+        readout=" ".join(_readout(run, column, measure) for run, column in values.items()),
+        chart=_chart(values, palette, measure),
+        section="cutoffs",
+        caption=_takeaway(values, measure),
+        group="distribution",
+        option=measure,
+        folded="Distribution over queries",
     )
 
 
@@ -55,7 +59,7 @@ def count_in_bins(values: Mapping[str, Floats], bounds: Floats) -> list[dict[str
     ]
 
 
-def _chart(values: Mapping[str, Floats], runs: Sequence[str], measure: str) -> Any:
+def _chart(values: Mapping[str, Floats], palette: Palette, measure: str) -> Any:
     import altair as alt
 
     whole = parse(measure).declaration.whole
@@ -73,10 +77,10 @@ def _chart(values: Mapping[str, Floats], runs: Sequence[str], measure: str) -> A
         scale=alt.Scale(domain=[bins[0]["low"], last], nice=False),
         axis=number_axis(grid=False, **({"tickMinStep": 1} if whole else {})),
     )
-    return bin_chart(bins, runs, x)
+    return bin_chart(bins, palette, x)
 
 
-def bin_chart(bins: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> Any:
+def bin_chart(bins: Sequence[dict[str, Any]], palette: Palette, x: Any) -> Any:
     """Return a chart of bins: bars for one run, steps for a few runs, strips for many."""
     import altair as alt
 
@@ -85,7 +89,7 @@ def bin_chart(bins: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> An
     tips = tooltips(run="run", bin="value", queries="queries")
     base = alt.Chart(inline_data(bins)).encode(x=x, x2=alt.X2(field="high"), tooltip=tips)
     if len(names) > MAX_LINES:
-        return _strips(base, names, runs)
+        return _strips(base, names, palette)
     y = alt.Y(
         field="queries",
         type="quantitative",
@@ -95,15 +99,15 @@ def bin_chart(bins: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> An
     )
     if len(names) == 1:
         alone = base.mark_bar(binSpacing=1, orient="vertical").encode(
-            y=y, **run_encodings(runs, "color")
+            y=y, **run_encodings(palette, "color")
         )
         return alone.properties(height=220)
-    styles = run_encodings(runs, "color", "strokeDash", lines=True)
+    styles = run_encodings(palette, "color", "strokeDash", lines=True)
     filled = base.encode(y=y, color=styles["color"])
     # The line of steps ends at the end of the last bin.
     closing = [row | {"low": last} for row in bins if row["high"] == last]
     data = inline_data(
-        sorted([*bins, *closing], key=lambda row: (runs.index(row["run"]), row["low"]))
+        sorted([*bins, *closing], key=lambda row: (palette.runs.index(row["run"]), row["low"]))
     )
     steps = alt.Chart(data).encode(x=x, y=y, color=styles["color"])
     return alt.layer(
@@ -116,7 +120,7 @@ def bin_chart(bins: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> An
     ).properties(height=220)
 
 
-def _strips(base: Any, names: Sequence[str], runs: Sequence[str]) -> Any:
+def _strips(base: Any, names: Sequence[str], palette: Palette) -> Any:
     """Return a strip per run; the opacity shows the number of queries, as lines would overlap."""
     import altair as alt
 
@@ -127,15 +131,39 @@ def _strips(base: Any, names: Sequence[str], runs: Sequence[str]) -> Any:
         legend=None,
     )
     y = alt.Y(
-        field="run", type="nominal", sort=list(runs), title=None, axis=alt.Axis(labelLimit=160)
+        field="run",
+        type="nominal",
+        sort=list(palette.runs),
+        title=None,
+        axis=alt.Axis(labelLimit=160),
     )
     strips = base.mark_rect().encode(
-        y=y, opacity=strength, **run_encodings(runs, "color", show_legend=False)
+        y=y, opacity=strength, **run_encodings(palette, "color", show_legend=False)
     )
     return strips.properties(height=24 * len(names))
 
 
-def _caption(run: str, column: Floats, measure: str) -> str:
+def _takeaway(values: Mapping[str, Floats], measure: str) -> str:
+    """State on how many queries each run scores 0, or its median where 0 is not a failure."""
+    declaration = parse(measure).declaration
+    if declaration.unit is not None or declaration.whole:
+        medians = {run: float(np.median(column)) for run, column in values.items()}
+        low, high = (pick(medians, key=lambda run: medians[run]) for pick in (min, max))
+        texts = [f"{format_value(medians[run], measure)} ({run})" for run in (low, high)]
+        return f"Medians range from {texts[0]} to {texts[1]}."
+    zeros = {run: int(np.count_nonzero(column == 0)) for run, column in values.items()}
+    texts_of = {run: f"{n:,}" if n else "none" for run, n in zeros.items()}
+    runs = sorted(zeros, key=lambda run: -zeros[run])
+    most, *others = runs if len(runs) <= MAX_LINES else [runs[0], runs[-1]]
+    queries = counted(values[most].size, "query")
+    if not zeros[most]:
+        return f"No run scores 0 on any of {queries}." if others else "No query scores 0."
+    named = ", ".join(f"{run} on {texts_of[run]}" for run in others)
+    rest = "" if len(others) == len(runs) - 1 else ", the others in between"
+    return f"{most} scores 0 on {texts_of[most]} of {queries}{', ' * bool(named)}{named}{rest}."
+
+
+def _readout(run: str, column: Floats, measure: str) -> str:
     median = format_value(float(np.median(column)), measure)
     zeros, ones = int(np.count_nonzero(column == 0)), int(np.count_nonzero(column == 1))
     queries = f"{run}: {counted(column.size, 'query')}, median {median}"

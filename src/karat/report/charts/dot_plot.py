@@ -10,12 +10,18 @@ import polars as pl
 from karat.measures import Measure, parse
 from karat.report.cells import format_value, format_with_interval
 from karat.report.charts.chart import TitledChart
-from karat.report.charts.theme import inline_data, join_names, number_axis, run_encodings, tooltips
+from karat.report.charts.theme import (
+    Palette,
+    inline_data,
+    join_names,
+    number_axis,
+    run_encodings,
+    tooltips,
+)
 
 
-def values(summaries: Mapping[str, pl.DataFrame]) -> list[TitledChart]:
+def values(summaries: Mapping[str, pl.DataFrame], palette: Palette) -> list[TitledChart]:
     """Return one chart of values per unit: measures of different units do not share an axis."""
-    runs = list(summaries)
     all_rows = [
         {"run": run, **row}
         for run, summary in summaries.items()
@@ -27,11 +33,10 @@ def values(summaries: Mapping[str, pl.DataFrame]) -> list[TitledChart]:
         axes.setdefault(_axis_title(parse(row["measure"])), []).append(row)
     return [
         TitledChart(
-            f"values-{at}",
-            "curves",
-            f"Values by run, {name}" if name != _VALUE else "Values by run",
-            _caption(axis_rows),
-            _chart(axis_rows, runs, name),
+            id=f"values-{at}",
+            title=f"Values by run, {name}" if name != _VALUE else "Values by run",
+            readout=_readout(axis_rows),
+            chart=_chart(axis_rows, palette, name),
         )
         for at, (name, axis_rows) in enumerate(axes.items(), 1)
     ]
@@ -47,9 +52,10 @@ def _axis_title(measure: Measure) -> str:
     return "number of items" if measure.declaration.whole else _VALUE
 
 
-def _chart(values: list[dict[str, Any]], runs: list[str], name: str) -> Any:
+def _chart(values: list[dict[str, Any]], palette: Palette, name: str) -> Any:
     import altair as alt
 
+    runs = list(palette.runs)
     measures = list(dict.fromkeys(row["measure"] for row in values))
     data = [
         {
@@ -75,7 +81,7 @@ def _chart(values: list[dict[str, Any]], runs: list[str], name: str) -> Any:
         y=y,
         yOffset=alt.YOffset(field="run", type="nominal", sort=runs, scale=alt.Scale(domain=runs)),
         tooltip=tooltips(run="run", measure="measure", shown="value", n="queries"),
-        **run_encodings(runs, "color"),
+        **run_encodings(palette, "color"),
     )
     x = {
         "type": "quantitative",
@@ -87,13 +93,13 @@ def _chart(values: list[dict[str, Any]], runs: list[str], name: str) -> Any:
         x=alt.X(field="low", **x), x2=alt.X2(field="high")
     )
     dots = base.mark_point(filled=True, size=75, opacity=1).encode(
-        x=alt.X(field="value", **x), **run_encodings(runs, "shape")
+        x=alt.X(field="value", **x), **run_encodings(palette, "shape")
     )
     height = len(measures) * (14 * len(runs) + 14)
     return alt.layer(intervals, dots).properties(height=height)
 
 
-def _caption(values: list[dict[str, Any]]) -> str:
+def _readout(values: list[dict[str, Any]]) -> str:
     measures = list(dict.fromkeys(row["measure"] for row in values))
     sentences = []
     for measure in measures:

@@ -10,9 +10,9 @@ import polars as pl
 from karat.errors import counted
 from karat.markup import shown
 from karat.measures import parse
-from karat.report.cells import format_value, format_with_interval, measure_label
+from karat.report.cells import format_value, format_with_interval, readable, table_label
 from karat.report.charts.chart import TitledChart
-from karat.report.charts.theme import COLOURS, inline_data, join_names, legend, tooltips
+from karat.report.charts.theme import Palette, inline_data, join_names, legend, tooltips
 from karat.report.sheet import Sheet
 from karat.stats.groups import FEW
 
@@ -26,7 +26,7 @@ _LABEL_LENGTH, _MIN_NAME_LENGTH = 28, 8
 
 
 def groups(
-    sheet: Sheet, measures: Sequence[str], at: int = 1, *, named: bool = False
+    sheet: Sheet, measures: Sequence[str], palette: Palette, at: int = 1, *, named: bool = False
 ) -> TitledChart | None:
     """Return the heat map of a run; with `named`, its title contains the name of the run."""
     cells = [cell for cell in _cells(sheet) if cell["measure"] in measures]
@@ -36,11 +36,10 @@ def groups(
     names = list(dict.fromkeys(cell["group"] for cell in cells))
     largest = _largest_groups(cells, names)
     return TitledChart(
-        f"groups-{at}",
-        "groups",
-        f"Groups by {fields}, {sheet.name}" if named else f"Groups by {fields}",
-        _caption(cells, names, fields, len(largest)),
-        _chart([cell for cell in cells if cell["group"] in largest], largest),
+        id=f"groups-{at}",
+        title=f"Groups by {fields}, {sheet.name}" if named else f"Groups by {fields}",
+        readout=_readout(cells, names, fields, len(largest)),
+        chart=_chart([cell for cell in cells if cell["group"] in largest], largest, palette),
     )
 
 
@@ -57,9 +56,9 @@ def _cells(sheet: Sheet) -> list[dict[str, Any]]:
             "group": name,
             "names": " · ".join(_names(key)),
             "measure": row["measure"],
-            "value": format_value(row["value"], row["measure"]) + ("*" if row["small"] else ""),
-            "shown": format_with_interval(row),
-            "ends": format_with_interval(row).partition(" ")[2],
+            "value": format_value(readable(row)["value"], row["measure"])
+            + ("*" if row["small"] else ""),
+            "shown": format_with_interval(readable(row)),
             "n": row["n"],
             **_compared_with_all(row["measure"], row["value"], overall[row["measure"]]),
         }
@@ -113,12 +112,11 @@ def _largest_groups(cells: Sequence[dict[str, Any]], names: Sequence[str]) -> li
     return [name for name in names if name in largest]
 
 
-def _chart(cells: list[dict[str, Any]], names: list[str]) -> Any:
+def _chart(cells: list[dict[str, Any]], names: list[str], palette: Palette) -> Any:
     import altair as alt
 
-    has_intervals = any(cell["ends"] for cell in cells)
     measures = list(dict.fromkeys(cell["measure"] for cell in cells))
-    titles = {measure: measure_label(measure) for measure in measures}
+    titles = {measure: table_label(measure) for measure in measures}
     data = [cell | {"measure": titles[cell["measure"]]} for cell in cells]
     base = alt.Chart(inline_data(data)).encode(
         x=alt.X(
@@ -146,7 +144,9 @@ def _chart(cells: list[dict[str, Any]], names: list[str]) -> Any:
     sides = alt.Color(
         field="side",
         type="nominal",
-        scale=alt.Scale(domain=[_BETTER, _WORSE], range=[COLOURS[0], COLOURS[1]]),
+        scale=alt.Scale(
+            domain=[_BETTER, _WORSE], range=[palette.colour("better"), palette.colour("worse")]
+        ),
         legend=legend([_BETTER, _WORSE]),
     )
     # Never fully opaque, so that the text stays readable on a light or dark page.
@@ -157,22 +157,18 @@ def _chart(cells: list[dict[str, Any]], names: list[str]) -> Any:
         legend=None,
     )
     squares = base.mark_rect(cornerRadius=3).encode(color=sides, opacity=strength)
-    values = base.mark_text(fontSize=12, dy=-6 if has_intervals else 0)
-    layers = [squares, values.encode(text=alt.Text(field="value", type="nominal"))]
-    if has_intervals:
-        ends = base.mark_text(fontSize=9, dy=8).encode(text=alt.Text(field="ends", type="nominal"))
-        layers.append(ends)
-    return alt.layer(*layers).properties(height=max(60, (36 if has_intervals else 26) * len(names)))
+    values = base.mark_text(fontSize=11).encode(text=alt.Text(field="value", type="nominal"))
+    return alt.layer(squares, values).properties(height=max(60, 26 * len(names)))
 
 
-def _caption(cells: Sequence[dict[str, Any]], names: Sequence[str], fields: str, drawn: int) -> str:
+def _readout(cells: Sequence[dict[str, Any]], names: Sequence[str], fields: str, drawn: int) -> str:
     first = cells[0]["measure"]
     worse = [cell for cell in cells if cell["measure"] == first and cell["side"] == _WORSE]
     worst = sorted(worse, key=lambda cell: (-cell["far"], cell["group"]))[:_MAX_NAMED]
     sentences = [
         f"{counted(len(names), 'group')} by {fields}, with the number of queries in parentheses.",
-        "Blue is better than the value over all queries, orange is worse; the colour is full at a "
-        f"difference of {_FULL_COLOUR:.0%} or more.",
+        "Green is better than the value over all queries, red is worse; the colour saturates at a "
+        f"difference of {_FULL_COLOUR:.0%}.",
     ]
     if any("*" in cell["value"] for cell in cells):
         sentences.append(f"*: fewer than {FEW} queries.")

@@ -9,12 +9,13 @@ import polars as pl
 
 from karat.measures import Measure, ScoreTable, parse
 from karat.report.charts.chart import PageChart, TitledChart
-from karat.report.charts.curves import curves, precision_recall
+from karat.report.charts.curves import curves, precision_recall, recall_by_characters
 from karat.report.charts.distribution import distribution
 from karat.report.charts.dot_plot import values
 from karat.report.charts.group_map import groups
 from karat.report.charts.scatter import scatter
-from karat.report.charts.speed import cost, latency, latency_histogram
+from karat.report.charts.speed import cost, latency, latency_histogram, stages
+from karat.report.charts.theme import Palette
 from karat.report.charts.tradeoff import tradeoffs
 from karat.report.page.model import ChartData, Page
 from karat.report.sheet import Sheet
@@ -22,7 +23,6 @@ from karat.stats.pairs import difference_table, pair
 
 MAX_DISTRIBUTIONS = 6
 MAX_PAIRS = 10
-MAX_GROUPINGS = 6
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,9 @@ class ChartInput:
     """The sheets with groups."""
     data: ChartData
     pairs: list[tuple[str, str]]
+    palette: Palette
     chosen: Measure | None = None
     """The only measure to draw, if one was chosen."""
-
-    @property
-    def runs(self) -> list[str]:
-        """The names of the runs; their order determines their colours."""
-        return [sheet.name for sheet in self.sheets]
 
     @property
     def loads(self) -> dict[str, str | None]:
@@ -64,9 +60,19 @@ class ChartInput:
 
 def charts(page: Page) -> list[PageChart]:
     """Return all charts of a page for which there is data."""
-    chart_input = ChartInput(page.sheets, page.groups[:MAX_GROUPINGS], page.chart_data, [])
-    kinds = [make for name, make in KINDS.items() if name not in _ONLY_IN_NOTEBOOKS]
-    return [chart.on_page() for make in kinds for chart in make(chart_input)]
+    chart_input = ChartInput(
+        sheets=page.sheets, groups=[], data=page.chart_data, pairs=[], palette=page_palette(page)
+    )
+    return [chart.on_page() for make in PAGE_KINDS for chart in make(chart_input)]
+
+
+def page_palette(page: Page) -> Palette:
+    """Return the colours of the runs of a page."""
+    names = [sheet.name for sheet in page.sheets]
+    best = [] if page.best is None else [names[page.best]]
+    baseline = None if page.comparison is None else page.comparison.comparison.baseline
+    highlighted = dict.fromkeys(best if baseline is None else [*best, baseline])
+    return Palette(tuple(names), tuple(highlighted), on_page=True)
 
 
 def _values(chart_input: ChartInput) -> list[TitledChart]:
@@ -75,7 +81,8 @@ def _values(chart_input: ChartInput) -> list[TitledChart]:
         {
             sheet.name: sheet.summary.filter(pl.col("measure").is_in(names))
             for sheet in chart_input.sheets
-        }
+        },
+        chart_input.palette,
     )
 
 
@@ -88,7 +95,10 @@ def _distribution(chart_input: ChartInput) -> list[TitledChart]:
     )
     charts = [
         distribution(
-            m.name, {sheet.name: sheet.scores.per_query[m.name] for sheet in chart_input.sheets}, at
+            m.name,
+            {sheet.name: sheet.scores.per_query[m.name] for sheet in chart_input.sheets},
+            chart_input.palette,
+            at,
         )
         for at, m in enumerate(some[:MAX_DISTRIBUTIONS], 1)
     ]
@@ -100,18 +110,19 @@ def _curves(chart_input: ChartInput) -> list[TitledChart]:
     if frame is not None and chart_input.chosen is not None:
         name = Measure(chart_input.chosen.declaration, None, chart_input.chosen.params).name
         frame = frame.filter(pl.col("measure") == name)
-    return [] if frame is None else curves(frame, chart_input.runs)
+    main = next(iter(chart_input.gold_measures), None)
+    return [] if frame is None else curves(frame, chart_input.palette, main)
 
 
 def _precision_recall(chart_input: ChartInput) -> list[TitledChart]:
     frame = chart_input.data.precision_recall
-    return [] if frame is None else [precision_recall(frame, chart_input.runs)]
+    return [] if frame is None else [precision_recall(frame, chart_input.palette)]
 
 
 def _groups(chart_input: ChartInput) -> list[TitledChart]:
     names = [measure.name for measure in chart_input.measures]
     charts = [
-        groups(sheet, names, at, named=len(chart_input.sheets) > 1)
+        groups(sheet, names, chart_input.palette, at, named=len(chart_input.sheets) > 1)
         for at, sheet in enumerate(chart_input.groups, 1)
     ]
     return [chart for chart in charts if chart is not None]
@@ -119,17 +130,23 @@ def _groups(chart_input: ChartInput) -> list[TitledChart]:
 
 def _latency(chart_input: ChartInput) -> list[TitledChart]:
     frame = chart_input.data.latencies
-    return [] if frame is None else latency(frame, chart_input.runs, chart_input.loads)
+    return [] if frame is None else latency(frame, chart_input.palette, chart_input.loads)
 
 
 def _latency_histogram(chart_input: ChartInput) -> list[TitledChart]:
     frame = chart_input.data.latencies
-    return [] if frame is None else latency_histogram(frame, chart_input.runs, chart_input.loads)
+    return [] if frame is None else latency_histogram(frame, chart_input.palette, chart_input.loads)
+
+
+def _stages(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.latencies
+    chart = None if frame is None else stages(frame, chart_input.palette)
+    return [] if chart is None else [chart]
 
 
 def _cost(chart_input: ChartInput) -> list[TitledChart]:
     frame = chart_input.data.costs
-    chart = None if frame is None else cost(frame, chart_input.runs)
+    chart = None if frame is None else cost(frame, chart_input.palette)
     return [] if chart is None else [chart]
 
 
@@ -140,7 +157,20 @@ def _tradeoff(chart_input: ChartInput) -> list[TitledChart]:
     measure = chart_input.gold_measures[0]
     of_measure = pl.col("measure") == measure.name
     values = {s.name: s.summary.filter(of_measure)["value"].item() for s in chart_input.sheets}
-    return tradeoffs(frame, measure, values, chart_input.runs)
+    return tradeoffs(frame, measure, values, chart_input.palette)
+
+
+def _page_tradeoff(chart_input: ChartInput) -> list[TitledChart]:
+    """Draw no context length of spans and evidence texts: there is a chart of recall by it."""
+    charts = _tradeoff(chart_input)
+    if chart_input.data.contexts is None:
+        return charts
+    return [chart for chart in charts if chart.id != "tradeoff-context-characters"]
+
+
+def _recall_by_characters(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.contexts
+    return [] if frame is None else recall_by_characters(frame, chart_input.palette)
 
 
 def _scatter(chart_input: ChartInput) -> list[TitledChart]:
@@ -155,7 +185,7 @@ def _scatter(chart_input: ChartInput) -> list[TitledChart]:
             b,
             measure,
             difference_table(pair(tables[a], tables[b], measure)),
-            chart_input.runs,
+            chart_input.palette,
             at,
         )
         for at, (a, b) in enumerate(chart_input.pairs[:MAX_PAIRS], 1)
@@ -163,7 +193,9 @@ def _scatter(chart_input: ChartInput) -> list[TitledChart]:
     return [chart for chart in charts if chart is not None]
 
 
-KINDS: dict[str, Callable[[ChartInput], list[TitledChart]]] = {
+ChartMaker = Callable[[ChartInput], list[TitledChart]]
+
+KINDS: dict[str, ChartMaker] = {
     "values": _values,
     "distribution": _distribution,
     "curves": _curves,
@@ -175,6 +207,20 @@ KINDS: dict[str, Callable[[ChartInput], list[TitledChart]]] = {
     "tradeoff": _tradeoff,
     "scatter": _scatter,
 }
-"""The functions that make each kind of chart, in the order of a page."""
-_ONLY_IN_NOTEBOOKS = {"scatter"}
-"""A page draws these itself: its scatter plot is of the two runs that the reader chooses."""
+"""The functions that make each kind of chart for notebooks."""
+
+PAGE_KINDS: tuple[ChartMaker, ...] = (
+    _recall_by_characters,
+    _curves,
+    _precision_recall,
+    _distribution,
+    _stages,
+    _cost,
+    _latency,
+    _page_tradeoff,
+    _latency_histogram,
+)
+"""The functions that make the charts of a page, in its order.
+
+Values, groups and pairs of runs are drawn by the sections that show them as tables, too.
+"""

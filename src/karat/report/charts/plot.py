@@ -14,6 +14,7 @@ from karat.measures import Measure, parse
 from karat.measures.name_parser import AnyMeasure
 from karat.report.charts.chart import concat_charts
 from karat.report.charts.kinds import KINDS, ChartInput
+from karat.report.charts.theme import Palette
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
 from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
 from karat.report.page.model import ChartData
@@ -58,11 +59,12 @@ def plot(
     intervals = kind in ("values", "groups")
     sheets = [Sheet(score, by=fields, intervals=intervals) for score in scores]
     chart_input = ChartInput(
-        sheets,
-        sheets if fields else [],
-        _load_chart_data(scores, kind, chosen) if kind in _NEEDS_LISTS else ChartData(),
-        list(combinations(names, 2)) if pairs is None else list(pairs),
-        chosen,
+        sheets=sheets,
+        groups=sheets if fields else [],
+        data=_load_chart_data(scores, kind, chosen) if kind in _NEEDS_LISTS else ChartData(),
+        pairs=list(combinations(names, 2)) if pairs is None else list(pairs),
+        palette=Palette(tuple(names)),
+        chosen=chosen,
     )
     charts = KINDS[kind](chart_input)
     if not charts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from karat.measures import Measure
 from karat.report.cells import format_difference, format_value, measure_label
 from karat.report.charts.bins import bin_numbers, edges
 from karat.report.charts.chart import TitledChart
-from karat.report.charts.theme import NEUTRAL, colours, inline_data, legend, number_axis, tooltips
+from karat.report.charts.theme import Palette, inline_data, legend, number_axis, tooltips
 
 MAX_POINTS = 2_000
 """If there are more queries, they are counted in squares, with points for large changes."""
@@ -22,7 +21,7 @@ _MAX_NAMED = 3
 
 
 def scatter(
-    a: str, b: str, measure: Measure, both: pl.DataFrame, runs: Sequence[str], at: int = 1
+    a: str, b: str, measure: Measure, both: pl.DataFrame, palette: Palette, at: int = 1
 ) -> TitledChart | None:
     """Return the values of b over those of a: (query_id, value_a, value_b, difference)."""
     if not both.height:
@@ -44,12 +43,11 @@ def scatter(
     ]
     same = f"they are equal for {counts.get('same', 0):,}"
     return TitledChart(
-        f"scatter-{at}",
-        "comparison",
-        f"{measure}: {b} against {a}",
-        f"Of {counted(both.height, 'query')}, {better[0]}, {better[1]}, and {same}."
+        id=f"scatter-{at}",
+        title=f"{measure}: {b} against {a}",
+        readout=f"Of {counted(both.height, 'query')}, {better[0]}, {better[1]}, and {same}."
         f"{_thinning_note(both.height)}",
-        _chart(a, b, measure, queries, runs),
+        chart=_chart(a, b, measure, queries, palette),
     )
 
 
@@ -112,7 +110,7 @@ def squares(queries: pl.DataFrame, bounds: np.ndarray[Any, Any]) -> pl.DataFrame
     return counts.select("n").with_columns(pl.Series(name, ends[name]) for name in ends)
 
 
-def _chart(a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequence[str]) -> Any:
+def _chart(a: str, b: str, measure: Measure, queries: pl.DataFrame, palette: Palette) -> Any:
     import altair as alt
 
     low, high = _range(queries)
@@ -129,7 +127,7 @@ def _chart(a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequen
     ends = inline_data([{"low": low, "high": high}])
     diagonal = (
         alt.Chart(ends)
-        .mark_rule(color=NEUTRAL, strokeDash=[4, 4])
+        .mark_rule(color=palette.neutral, strokeDash=[4, 4])
         .encode(
             x=alt.X(field="low", **x),
             y=alt.Y(field="low", **y),
@@ -144,7 +142,7 @@ def _chart(a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequen
         opacity = alt.Scale(type="log", range=[0.12, 0.9])
         layers.append(
             alt.Chart(grid)
-            .mark_rect(color=NEUTRAL)
+            .mark_rect(color=palette.neutral)
             .encode(
                 x=alt.X(field="a_low", **x),
                 x2=alt.X2(field="a_high"),
@@ -157,7 +155,7 @@ def _chart(a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequen
         order = pl.col("difference").abs()
         moved = queries.filter(pl.col("better") != "same")
         drawn = moved.sort(order, "query_id", descending=[True, False]).head(MAX_MOVED)
-    layers.append(_points(a, b, measure, drawn, runs, x, y))
+    layers.append(_points(a, b, measure, drawn, palette, x, y))
     return alt.layer(*layers).properties(height=360)
 
 
@@ -174,16 +172,15 @@ def _range(queries: pl.DataFrame) -> tuple[float, float]:
 
 
 def _points(
-    a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequence[str], x: Any, y: Any
+    a: str, b: str, measure: Measure, queries: pl.DataFrame, palette: Palette, x: Any, y: Any
 ) -> Any:
     import altair as alt
 
     labels = {"b": f"{b} better", "a": f"{a} better", "same": "equal"}
-    colour = colours(runs)
     styles = {
-        "b": (colour[b], "triangle-up"),
-        "a": (colour[a], "triangle-down"),
-        "same": (NEUTRAL, "circle"),
+        "b": (palette.run_colour(b), "triangle-up"),
+        "a": (palette.run_colour(a), "triangle-down"),
+        "same": (palette.neutral, "circle"),
     }
     keys = [key for key in labels if key in queries["better"]]
     domain = [labels[key] for key in keys]

@@ -13,7 +13,8 @@ from karat.measures import Measure
 from karat.report.cells import format_value, measure_label
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import (
-    NEUTRAL,
+    MAX_COLOURS,
+    Palette,
     inline_data,
     join_names,
     number_axis,
@@ -21,9 +22,11 @@ from karat.report.charts.theme import (
     tooltips,
 )
 
+_MAX_NAMED = 4
+
 
 def tradeoffs(
-    frame: pl.DataFrame, measure: Measure, values: Mapping[str, float | None], runs: Sequence[str]
+    frame: pl.DataFrame, measure: Measure, values: Mapping[str, float | None], palette: Palette
 ) -> list[TitledChart]:
     """Return charts of value by resource, for resources that two or more runs report."""
     charts = []
@@ -34,7 +37,7 @@ def tradeoffs(
             if took is not None and (value := values[run]) is not None
         ]
         if len(points) > 1:
-            charts.append(_tradeoff_chart(points, resource, measure, runs))
+            charts.append(_tradeoff_chart(points, resource, measure, palette))
     return charts
 
 
@@ -43,15 +46,28 @@ class _Resource:
     column: str
     name: str
     axis_title: str
+    less: str
+    """The comparative: what a run with less of it is."""
+    least: str
 
 
 def _resources(measure: Measure) -> list[_Resource]:
     results = "all" if measure.cutoff is None else f"the first {measure.cutoff}"
     return [
-        _Resource("latency_ms", "median latency", "median latency, ms"),
-        _Resource("context_tokens", "context tokens", "prompt tokens per query, mean"),
+        _Resource("latency_ms", "median latency", "median latency [ms]", "faster", "fastest"),
         _Resource(
-            "context_characters", "context characters", f"characters of {results} results, mean"
+            "context_tokens",
+            "context tokens",
+            "prompt tokens per query, mean",
+            "shorter",
+            "one with the shortest context",
+        ),
+        _Resource(
+            "context_characters",
+            "context characters",
+            f"characters of {results} results, mean",
+            "shorter",
+            "one with the shortest context",
         ),
     ]
 
@@ -70,7 +86,7 @@ def pareto_front(points: Sequence[tuple[float, float]], *, higher: bool) -> list
 
 
 def _tradeoff_chart(
-    points: list[dict[str, Any]], resource: _Resource, measure: Measure, runs: Sequence[str]
+    points: list[dict[str, Any]], resource: _Resource, measure: Measure, palette: Palette
 ) -> TitledChart:
     higher = measure.declaration.higher_is_better
     best = pareto_front([(row["took"], row["value"]) for row in points], higher=higher)
@@ -86,17 +102,27 @@ def _tradeoff_chart(
     ]
     labels = [f"{row['run']} {row['shown']} at {row['shown_took']}" for row in data]
     return TitledChart(
-        f"tradeoff-{resource.column.replace('_', '-')}",
-        "speed",
-        f"{measure} by {resource.name}",
-        f"{measure} by {resource.axis_title}: {join_names(labels)}. The dashed line is the Pareto "
-        f"front: no other run is both better and cheaper than {join_names(on_front)}.",
-        _chart(data, resource, measure, runs),
+        id=f"tradeoff-{resource.column.replace('_', '-')}",
+        title=f"{measure} by {resource.name}",
+        readout=f"{measure} by {resource.axis_title}: {join_names(labels)}. The dashed line is the "
+        f"Pareto front, with {join_names(on_front)}.",
+        chart=_chart(data, resource, measure, palette),
+        section="speed",
+        caption=_takeaway(on_front, len(points), resource),
     )
 
 
+def _takeaway(on_front: Sequence[str], n_runs: int, resource: _Resource) -> str:
+    if len(on_front) == 1:
+        return f"{on_front[0]} is both the best run and the {resource.least}."
+    if len(on_front) == n_runs:
+        return f"A trade-off: no run is both better and {resource.less} than another."
+    names = join_names(on_front) if len(on_front) <= _MAX_NAMED else f"{len(on_front)} runs"
+    return f"{names} are on the Pareto front (dashed): no run is both better and {resource.less}."
+
+
 def _chart(
-    data: list[dict[str, Any]], resource: _Resource, measure: Measure, runs: Sequence[str]
+    data: list[dict[str, Any]], resource: _Resource, measure: Measure, palette: Palette
 ) -> Any:
     import altair as alt
 
@@ -118,7 +144,7 @@ def _chart(
     best = sorted((row for row in data if row["front"]), key=lambda row: row["took"])
     line = (
         alt.Chart(inline_data(best))
-        .mark_line(color=NEUTRAL, strokeDash=[4, 4], interpolate="step-after")
+        .mark_line(color=palette.neutral, strokeDash=[4, 4], interpolate="step-after")
         .encode(x=x, y=y)
     )
     base = alt.Chart(inline_data(data)).encode(
@@ -132,12 +158,17 @@ def _chart(
             x=x,
             y=y,
             tooltip=base.encoding.tooltip,
-            **run_encodings(runs, "color", "shape", show_legend=False),
+            **run_encodings(palette, "color", "shape", show_legend=False),
         )
         for filled in (True, False)
         if (part := [row for row in data if row["front"] == filled])
     ]
-    return alt.layer(line, *dots, *_names(data, x, y)).properties(height=260)
+    # The names of many runs would overlap.
+    is_crowded = len(palette.runs) > MAX_COLOURS
+    labelled = [
+        row for row in data if not is_crowded or row["front"] or row["run"] in palette.named
+    ]
+    return alt.layer(line, *dots, *_names(labelled, x, y)).properties(height=260)
 
 
 def _scale(values: Sequence[float]) -> Any:

@@ -33,7 +33,7 @@ from karat.report.document_model import Cell, Column, Document, Section, Table, 
 from karat.report.documents.scores import (
     best_value,
     runs_as_rows,
-    sorted_by_first,
+    sorted_by_main,
     unjudged_notes,
     unjudged_rows,
 )
@@ -64,7 +64,7 @@ def comparison_document(sheet: ComparisonSheet) -> Document:
     """
     sections = _two_runs(sheet) if len(sheet.runs) == 2 else _many_runs(sheet)
     if sheet.groups is not None:
-        measures = sheet.measures if sheet.wide else sheet.measures[:1]
+        measures = sheet.measures if sheet.wide else [sheet.main_measure]
         sections += [
             Section([_group_table(sheet, sheet.groups, pair, measures)])
             for pair in _shown_pairs(sheet)
@@ -86,7 +86,7 @@ def _pair_remarks(sheet: ComparisonSheet) -> Iterator[str]:
     """Yield remarks on the pairs and measures that are shown."""
     if len(sheet.runs) == 2 or sheet.show_all_pairs:
         return sheet.remarks(sheet.names, sheet.measures)
-    return sheet.remarks(_shown_pairs(sheet, all_of_leader=True), sheet.measures[:1])
+    return sheet.remarks(_shown_pairs(sheet, all_of_leader=True), [sheet.main_measure])
 
 
 def _two_runs(sheet: ComparisonSheet) -> list[Section]:
@@ -128,7 +128,7 @@ def _two_runs(sheet: ComparisonSheet) -> list[Section]:
 def _many_runs(sheet: ComparisonSheet) -> list[Section]:
     baseline = sheet.comparison.baseline
     names = [run.name for run in sheet.runs]
-    ranked = [names[at] for at in sorted_by_first(sheet.runs)]
+    ranked = [names[at] for at in sorted_by_main(sheet.runs)]
     if baseline is None:
         letters = {name: run_letter(at) for at, name in enumerate(ranked)}
         marks = _letter_marks(sheet, letters)
@@ -177,10 +177,10 @@ def _measure_table(sheet: ComparisonSheet, measure: str) -> Table:
 
 
 def _leader_table(sheet: ComparisonSheet) -> Table:
-    """Return the best run against the others by the first measure, or all against a baseline."""
-    measure, baseline = sheet.measures[0], sheet.comparison.baseline
+    """Return the best run against the others by the main measure, or all against a baseline."""
+    measure, baseline = sheet.main_measure, sheet.comparison.baseline
     rows = sheet.pairs.filter(measure=measure).to_dicts()
-    ranked = [sheet.runs[at].name for at in sorted_by_first(sheet.runs)]
+    ranked = [sheet.runs[at].name for at in sorted_by_main(sheet.runs)]
     name = table_label(measure, sheet.runs[0])
     if baseline is None:
         title, head = f"{ranked[0]} against the others, {name}", f"{ranked[0]} −"
@@ -299,7 +299,7 @@ def _shown_pairs(sheet: ComparisonSheet, *, all_of_leader: bool = False) -> list
     baseline = sheet.comparison.baseline
     if len(sheet.runs) == 2 or sheet.show_all_pairs or (all_of_leader and baseline is not None):
         return sheet.names
-    ranked = [sheet.runs[at].name for at in sorted_by_first(sheet.runs)]
+    ranked = [sheet.runs[at].name for at in sorted_by_main(sheet.runs)]
     if baseline is not None:
         best = next(name for name in ranked if name != baseline)
         return [pair for pair in sheet.names if best in pair]
@@ -328,7 +328,7 @@ def _group_table(
     title = f"{pair[1]} − {pair[0]} by {', '.join(fields)}"
     notes = _legend(groups)
     if len(measures) < len(sheet.measures):
-        notes.append("groups of the first measure; --wide shows the others")
+        notes.append(f"groups of {sheet.label(measures[0])}; --wide shows the other measures")
     if (groups["n"] < FEW).any():
         notes.append(f"*: groups of fewer than {FEW} queries are too small for conclusions")
     return Table(columns, rows, title, notes, n_labels=1 + len(fields))
@@ -363,7 +363,7 @@ def _moved(sheet: ComparisonSheet) -> list[Section]:
 
 
 def _leader(sheet: ComparisonSheet) -> str:
-    return sheet.runs[sorted_by_first(sheet.runs)[0]].name
+    return sheet.runs[sorted_by_main(sheet.runs)[0]].name
 
 
 def _reversed(moved: Moved) -> Moved:

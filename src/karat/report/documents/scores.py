@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karat.evaluation.remarks import scoring_notes
+from karat.evaluation.remarks import main_measure, scoring_notes
 from karat.report.cells import (
     DASH,
     format_counts,
@@ -88,7 +88,7 @@ def runs_as_rows(
     letters: Sequence[str] = (),
     marks: dict[tuple[str, str], str] | None = None,
 ) -> Table:
-    """Return runs as rows, the best by the first measure on top.
+    """Return runs as rows, the best by the main measure on top.
 
     With letters, each run is named by one; marks are shown behind values by run and measure.
     """
@@ -108,7 +108,7 @@ def runs_as_rows(
     ]
     best = [best_value(same) for same in zip(*map(_rows, sheets), strict=True)]
     rows = []
-    for at in sorted_by_first(sheets):
+    for at in sorted_by_main(sheets):
         sheet = sheets[at]
         cells = [
             value_cell(
@@ -135,11 +135,11 @@ def runs_as_rows(
     return Table(columns, rows, n_labels=n_labels)
 
 
-def sorted_by_first(sheets: Sequence[Sheet]) -> list[int]:
-    """Return the positions of the runs, the best by the first measure first."""
-    measure = measure_named(sheets[0].summary["measure"][0])
+def sorted_by_main(sheets: Sequence[Sheet]) -> list[int]:
+    """Return the positions of the runs, the best by the main measure first."""
+    measure = main_measure([sheet.scores for sheet in sheets])
     sign = -1 if measure.declaration.higher_is_better else 1
-    values = [sheet.summary["value"][0] for sheet in sheets]
+    values = [sheet.row(measure.name)["value"] for sheet in sheets]
     return sorted(
         range(len(sheets)),
         key=lambda at: (values[at] is None, 0 if values[at] is None else sign * values[at], at),

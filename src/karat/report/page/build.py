@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from karat.data.gold import Gold
-from karat.errors import InputError
+from karat.errors import InputError, counted
 from karat.evaluation.comparison import Comparison, select_measures
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
 from karat.files import check_writable, writing
+from karat.live.redaction import safe_command
 from karat.measures.families import BY_GOLD
 from karat.report.comparison import ComparisonSheet
 from karat.report.options import ReportOptions
 from karat.report.page import html
 from karat.report.page.chart_data import load_chart_data
+from karat.report.page.findings import categorical_fields, findings
+from karat.report.page.method import inputs, shareable_command
 from karat.report.page.model import Page
-from karat.report.page.observations import categorical_fields, notices
-from karat.report.page.provenance import inputs
 from karat.report.page.query_table import load_queries
 from karat.report.sheet import Sheet
 from karat.report.writers import duplicate_path_error
 from karat.stats.groups import Field, groupable
 from karat.stats.pairwise import ComparisonOptions
 
-_FEW_RUNS = 5
 _MAX_FIELDS = 3
+_MAX_TESTED = 2_000_000
+"""Above this number of pairs of runs times queries, `eval` does not test differences."""
 
 
 def build_page(
@@ -46,23 +50,23 @@ def build_page(
     options = options or ReportOptions()
     if comparison is not None:
         by = comparison.by
-    if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
-        comparison = Comparison(scores, ComparisonOptions(), by)
+    elif len(scores) > 1:
+        comparison = _tested(scores, by)
     pairs = None if comparison is None else ComparisonSheet(comparison)
     opened = _load_runs(scores)
     queries = load_queries(scores, opened, texts=options.texts)
     groupings = [tuple(by)] if by else []
-    if not by and len(scores) <= _FEW_RUNS:
+    if not by:
         fields = [
             name
             for name in categorical_fields(queries.fields)
             if groupable(scores[0].queries, name)
         ]
         groupings = [(field,) for field in fields[:_MAX_FIELDS]]
-    return Page(
-        title=_title(scores, verdict),
+    page = Page(
+        title=options.title or _title(scores, verdict),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=options.command,
+        command=_command(options),
         sheets=[Sheet(score) for score in scores],
         groups=[Sheet(score, by=fields) for fields in groupings for score in scores],
         comparison=pairs,
@@ -73,10 +77,28 @@ def build_page(
             for score, loaded in zip(scores, opened, strict=True)
             if loaded is not None and loaded.run.settings
         },
-        notices=notices(scores, opened, queries),
+        findings=[],
         chart_data=load_chart_data(scores, opened),
         queries=queries,
+        full_paths=options.full_paths,
     )
+    return replace(page, findings=findings(scores, opened, queries, page.pair))
+
+
+def _tested(scores: Sequence[Scores], by: Sequence[Field]) -> Comparison | None:
+    """Return a comparison of all runs; with many runs and queries, it would take too long."""
+    n_pairs = len(scores) * (len(scores) - 1) // 2
+    if n_pairs * scores[0].per_query.height > _MAX_TESTED:
+        return None
+    return Comparison(scores, ComparisonOptions(), tuple(by))
+
+
+def _command(options: ReportOptions) -> str | None:
+    """Return the command line that made the report, without secrets."""
+    if options.command is None:
+        return None
+    words = shlex.split(options.command)
+    return shlex.join(safe_command(words)) if options.full_paths else shareable_command(words)
 
 
 def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
@@ -84,19 +106,16 @@ def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
     scores, baseline = verdict.scores, verdict.baseline_scores
     if scores is None:
         raise InputError("this verdict has no scores", hint="run the gate again")
-    runs = [scores]
-    if baseline is not None and _are_comparable(scores, baseline):
+    runs, comparison = [scores], None
+    if baseline is not None and baseline.per_query["query_id"].equals(
+        scores.per_query["query_id"]
+    ):
+        measures = tuple(one for one in scores.table.measures if one.name in baseline)
         # The same retriever before and after a change often has the same name.
         name = f"{baseline.name} (baseline)" if baseline.name == scores.name else None
-        runs = [select_measures(baseline, scores.table.measures, name), scores]
-    return build_page(runs, verdict=verdict, options=options)
-
-
-def _are_comparable(scores: Scores, baseline: Scores) -> bool:
-    """Return whether a baseline has the same measures and the same queries."""
-    if not set(scores.keys()) <= set(baseline.keys()):
-        return False
-    return baseline.per_query["query_id"].equals(scores.per_query["query_id"])
+        runs = [select_measures(baseline, measures, name), select_measures(scores, measures, None)]
+        comparison = Comparison(runs, ComparisonOptions(baseline=runs[0].name), ())
+    return build_page(runs, comparison=comparison, verdict=verdict, options=options)
 
 
 def _load_runs(scores: Sequence[Scores]) -> list[LoadedRun | None]:
@@ -153,9 +172,13 @@ def _fewer_collections() -> Iterator[None]:
 
 
 def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
-    names = ", ".join(score.name for score in scores[:_FEW_RUNS])
-    more = f" and {len(scores) - _FEW_RUNS} more" if len(scores) > _FEW_RUNS else ""
-    return f"{names}{more}" if verdict is None else f"Gate: {verdict.run}"
+    """Return the name of the gold set with the numbers of runs and queries."""
+    queries = counted(scores[0].per_query.height, "query")
+    if verdict is not None:
+        return f"Gate: {verdict.run}, {queries}"
+    counts = f"{counted(len(scores), 'run')}, {queries}"
+    name = next((run.session.gold.name for score in scores if (run := score.scored_run)), None)
+    return counts if name is None else f"{name}: {counts}"
 
 
 def write_failure(title: str, problem: str, path: str | os.PathLike[str]) -> None:

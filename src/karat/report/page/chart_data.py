@@ -38,6 +38,7 @@ def load_chart_data(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]
         latencies=latencies(runs),
         costs=costs(runs),
         tradeoffs=tradeoffs(runs, first_gold_measure(scores[0].table.measures)),
+        contexts=None if by_depth is None else contexts(runs, by_depth),
     )
 
 
@@ -126,7 +127,9 @@ _COSTS = {
     "prompt_tokens": pl.Int64,
     "completion_tokens": pl.Int64,
     "usd": pl.Float64,
+    "queries": pl.Int64,
 }
+_CONTEXTS = {"run": pl.String, "k": pl.Int64, "characters": pl.Float64}
 _TRADEOFFS = {
     "run": pl.String,
     "latency_ms": pl.Float64,
@@ -136,7 +139,10 @@ _TRADEOFFS = {
 
 
 def latencies(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
-    """Return the latency of each query in each stage, total first, as in latency measures."""
+    """Return the latency of each query in each stage, as in latency measures, without failures.
+
+    The total comes first, then the stages in the order in which queries went through them.
+    """
     parts = [
         pl.DataFrame({"run": name, "stage": stage, "ms": ms}, schema=_LATENCIES)
         for name, opened in runs.items()
@@ -148,7 +154,11 @@ def latencies(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
 def costs(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
     """Return one row per stage and model; calls without a price have a row of their own."""
     rows = [
-        (name, *(getattr(part, column) for column in list(_COSTS)[1:]))
+        (
+            name,
+            *(getattr(part, column) for column in list(_COSTS)[1:-1]),
+            int(np.count_nonzero(calls.present)),
+        )
         for name, opened in runs.items()
         if (calls := _usage(opened, opened.run.calls)) is not None
         for part in by_stage_and_model(calls)
@@ -183,7 +193,18 @@ def _usage(opened: LoadedRun, table: pl.DataFrame | None) -> UsageTable | None:
 
 def _ms_by_stage(opened: LoadedRun) -> dict[str, Floats]:
     timings = _usage(opened, opened.run.timings)
-    return {} if timings is None else by_stage(timings)
+    if timings is None:
+        return {}
+    # The mean position of a stage among the stages of a query; the order of queries has no effect.
+    position = (
+        timings.table.select("stage", position=pl.Series(timings.rows.rank))
+        .group_by("stage")
+        .mean()
+    )
+    positions = dict(position.iter_rows())
+    times = by_stage(timings)
+    order = sorted(times, key=lambda stage: (stage != TOTAL, positions[stage], stage))
+    return {stage: times[stage] for stage in order}
 
 
 def _median_latency(opened: LoadedRun) -> float | None:
@@ -202,10 +223,29 @@ def _context_tokens(opened: LoadedRun) -> float | None:
     return mean(tokens) if tokens else None
 
 
+def contexts(runs: Mapping[str, LoadedRun], by_depth: pl.DataFrame) -> pl.DataFrame | None:
+    """Return recall of spans and evidence texts with the characters delivered; None if empty."""
+    recall = by_depth.filter(pl.col("measure").str.contains(r"^(span|evidence)\.recall"))
+    rows = [
+        (name, k, characters)
+        for name, opened in runs.items()
+        for k in recall.filter(pl.col("run") == name)["k"].unique().sort()
+        if (characters := _characters(opened, k)) is not None
+    ]
+    frame = recall.join(
+        pl.DataFrame(rows, _CONTEXTS, orient="row"), on=["run", "k"], maintain_order="left"
+    )
+    return frame if frame.height else None
+
+
 def _context_characters(opened: LoadedRun, measure: Measure | None) -> float | None:
-    """Return the mean length of the top k, over the queries in the run."""
     if measure is None or not isinstance(measure.cutoff, int | None):
         return None
+    return _characters(opened, measure.cutoff)
+
+
+def _characters(opened: LoadedRun, k: int | None) -> float | None:
+    """Return the mean length of the top k, over the queries in the run."""
     run = collapse_to_documents(opened.run) if opened.plan.level == "doc" else opened.run
     query_ids = opened.query_ids
     n_queries = int(np.count_nonzero(answered_queries(query_ids, run)[0]))
@@ -214,8 +254,8 @@ def _context_characters(opened: LoadedRun, measure: Measure | None) -> float | N
         return None
     number, rank = query_and_rank(query_ids, run)
     is_counted = number >= 0
-    if measure.cutoff is not None:
-        is_counted &= rank <= measure.cutoff
+    if k is not None:
+        is_counted &= rank <= k
     counted = lengths.filter(is_counted)
     return None if counted.null_count() else int(counted.sum()) / n_queries
 

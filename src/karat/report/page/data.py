@@ -1,8 +1,9 @@
 """The data that a page embeds for its scripts, as JSON.
 
 The browser reads `PageData` at once, and the blocks that it refers to by number when it needs them:
-`QueryLists` and `QueryDetail` are the content of such blocks. `static/types.d.ts` holds the same
-declarations for the scripts; `tools/build_page_types.py` generates it from this file.
+lists of `QueryLists`, one `QueryDetail`, and the texts that details refer to by number are the
+content of such blocks. `static/types.d.ts` holds the same declarations for the scripts;
+`tools/build_page_types.py` generates it from this file.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Outcome(Struct, frozen=True):
 
 
 class ListBlocks(Struct, frozen=True):
-    """The ranked lists: `size` queries per block."""
+    """Ranked lists or texts in blocks of `size`."""
 
     size: int
     blocks: list[Block]
@@ -130,9 +131,8 @@ class PageData(Struct, frozen=True):
     lists: ListBlocks
     details: dict[str, Block]
     """By row number: the block of a `QueryDetail`."""
-
-
-Json = dict[str, Any]
+    chunks: ListBlocks
+    """The texts of retrieved items; details of queries refer to them by number."""
 
 
 class QueryLists(Struct, frozen=True):
@@ -152,3 +152,128 @@ class QueryLists(Struct, frozen=True):
     """Relevant items with their grades."""
     n_wanted: dict[str, int]
     """Per kind of gold: how much there is."""
+
+
+Json = dict[str, Any]
+"""A row of a calculation, with the columns that its measure recorded."""
+
+
+class Stretch(Struct, frozen=True):
+    """A part of a text: the number of the text, and offsets in it in code points."""
+
+    text: int
+    start: int
+    end: int
+
+
+class Result(Struct, frozen=True):
+    """A retrieved item as the details of a query show it."""
+
+    rank: int
+    score: float | None
+    doc_id: str | None
+    start: int | None
+    end: int | None
+    text: int | None
+    """The number of its text."""
+    length: int | None
+    """The length of its whole text; a long text is cut."""
+    gold: list[tuple[int, int]]
+    """Where its text is gold: offsets in code points, in ascending order."""
+
+
+class Failure(Struct, frozen=True):
+    """Why a query has no results."""
+
+    type: str | None
+    message: str | None
+    attempts: int | None
+
+
+class Call(Struct, frozen=True):
+    """A model call of a query."""
+
+    stage: str | None
+    model: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    usd: float | None
+
+
+class Calculation(Struct, frozen=True):
+    """How the value of a query is calculated; of long lists, only the rows that are shown."""
+
+    value: float | None
+    columns: list[str]
+    """The columns that the measure recorded; the last is the contribution of a rank."""
+    rows: list[Json]
+    counted: list[int]
+    """The ranks that the measure counted."""
+    ideal: list[Json]
+    missed: list[Json]
+    n_ideal: int
+    n_missed: int
+    numbers: Json
+    remarks: list[str]
+
+
+class Match(Struct, frozen=True):
+    """What covers an evidence text, or else the item that comes nearest to it."""
+
+    evidence: int
+    """The number of the evidence text in the query."""
+    covered: bool
+    how: str
+    rank: int | None
+    item: str | None
+    ratio: float | None
+    stretch: Stretch | None
+    """The part of the item that matches; the beginning of the item if it does not cover."""
+
+
+class RunDetail(Struct, frozen=True):
+    """What a run did with a query."""
+
+    response: str | None = None
+    """The answer that was generated from the retrieved items."""
+    error: Failure | None = None
+    timings: dict[str, float] | None = None
+    """Milliseconds by stage."""
+    calls: list[Call] | None = None
+    results: list[Result] = []
+    calculations: dict[str, Calculation] = {}
+    """By measure."""
+    matches: list[Match] = []
+
+
+class DocumentPiece(Struct, frozen=True):
+    """Consecutive characters of a document with the same marks."""
+
+    start: int
+    end: int
+    gold: bool
+    ranks: list[list[int]]
+    """Per run: the ranks that retrieved the piece."""
+    text: str | tuple[int, int] | None
+    """Its text, or the number of a text and the offset at which the piece starts there; None if it
+    is unknown or too far from anything marked."""
+
+
+class Document(Struct, frozen=True):
+    """A document with gold, in pieces."""
+
+    doc_id: str
+    length: int | None
+    pieces: list[DocumentPiece]
+
+
+class QueryDetail(Struct, frozen=True):
+    """The texts, calculations and highlights of a query."""
+
+    text: str | None
+    fields: dict[str, str]
+    answers: dict[str, str]
+    """The answers among the fields of the gold: `reference`, `answer` and the like."""
+    evidence: list[str]
+    runs: list[RunDetail]
+    documents: list[Document]

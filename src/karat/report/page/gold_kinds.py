@@ -39,6 +39,8 @@ class MissedGold:
     """How much gold of this kind there is."""
     left: pl.DataFrame
     """(query_id, name): the gold that no run found, sorted."""
+    example: str | None
+    """The text of the first one, if it is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,11 @@ def _missed_items(runs: Sequence[LoadedRun]) -> MissedGold:
             found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
             left = left.join(found, on=_KEY, how="anti")
     names = left.select("query_id", name="item_id").sort("query_id", "name")
-    return MissedGold("relevant item", relevant.height, names)
+    corpus = runs[0].session.corpus
+    example = None
+    if names.height and corpus is not None and names["name"][0] in corpus:
+        example = corpus[names["name"][0]]
+    return MissedGold("relevant item", relevant.height, names, example)
 
 
 def _new_characters(opened: LoadedRun) -> pl.DataFrame:
@@ -133,11 +139,17 @@ def _missed_spans(runs: Sequence[LoadedRun]) -> MissedGold:
         # The spans of a coverage are the rows of gold, in order.
         is_found[overlaps(coverage.items, coverage.spans)[1]] = True
     name = pl.format("{}[{}:{}]", "doc_id", "start", "end")
-    named = spans.select("query_id", name=name, empty=pl.col("start") == pl.col("end"))
+    named = spans.with_columns(name=name, empty=pl.col("start") == pl.col("end"))
     named = named.with_columns(pl.Series("is_found", is_found)).filter(~pl.col("empty"))
     distinct = named.unique(["query_id", "name"])
-    left = distinct.filter(~pl.col("is_found")).select("query_id", "name")
-    return MissedGold("span", distinct.height, left.sort("query_id", "name"))
+    left = distinct.filter(~pl.col("is_found")).sort("query_id", "name")
+    example, corpus = None, runs[0].session.corpus
+    if left.height:
+        first = left.row(0, named=True)
+        example = first["text"]
+        if example is None and corpus is not None and first["doc_id"] in corpus:
+            example = corpus[first["doc_id"]][first["start"] : first["end"]]
+    return MissedGold("span", distinct.height, left.select("query_id", "name"), example)
 
 
 def _repeated_characters(reading: FamilyInput) -> float:
@@ -167,7 +179,8 @@ def _missed_texts(runs: Sequence[LoadedRun]) -> MissedGold:
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
     names = pl.DataFrame(rows, schema={"query_id": pl.String, "name": pl.String}, orient="row")
     total = first.covering.counted.size
-    return MissedGold("evidence text", total, names.sort("query_id", "name"))
+    names = names.sort("query_id", "name")
+    return MissedGold("evidence text", total, names, names["name"][0] if names.height else None)
 
 
 def _found_targets(targets: Targets) -> GoldFound:

@@ -8,33 +8,42 @@ from typing import IO
 
 import msgspec
 
-from karat.errors import counted
-from karat.markup import Child, Markup, joined, named, tag
-from karat.report import conclusion
+from karat.markup import brief, shown
 from karat.report.charts import PageChart, charts
-from karat.report.page.gate import gate_section, outcome_sign
-from karat.report.page.group_table import group_tables
-from karat.report.page.model import Notice, Page
+from karat.report.page.figures import figures_view
+from karat.report.page.gate import gate_view
+from karat.report.page.groups import groups_view
+from karat.report.page.headline import page_headline
+from karat.report.page.method import method_view
+from karat.report.page.model import Page
 from karat.report.page.pack import pack_queries
-from karat.report.page.provenance import provenance_section, time_tag
-from karat.report.page.scripts import check_installed, csp_hash, page_script, styles, vega_script
+from karat.report.page.results import results_view
+from karat.report.page.scripts import (
+    check_installed,
+    csp_hash,
+    packed_vega,
+    page_script,
+    styles,
+    vega_script,
+)
+from karat.report.page.summary import summary_view
 from karat.report.page.templates import render, safe
-from karat.report.page.value_table import MAX_SENTENCE, show_button, value_section
 
 __all__ = ["check_installed", "write", "write_failure"]
 
 _TITLES = {
-    "verdict": "Verdict",
-    "first": "What to look at first",
-    "headline": "Values",
+    "summary": "Summary",
+    "gate": "Thresholds",
+    "findings": "Key findings",
+    "results": "Results",
     "comparison": "Comparison",
-    "curves": "Curves",
-    "groups": "Groups",
-    "speed": "Speed and cost",
     "queries": "Queries",
-    "made": "Provenance",
+    "groups": "By group",
+    "cutoffs": "By cutoff",
+    "speed": "Speed and cost",
+    "method": "Method",
 }
-_WITHOUT_SCRIPTS = "JavaScript is disabled, but required to show the queries."
+_FINDINGS_SHOWN = 5
 
 
 def write(page: Page, file: IO[bytes]) -> None:
@@ -48,6 +57,7 @@ def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
     document = render(
         "failure.html",
         title=title,
+        description=problem,
         problem=problem,
         policy=_policy([]),
         styles=safe(styles()),
@@ -61,30 +71,29 @@ def _parts(page: Page) -> Iterator[str]:
     ) as threads:  # zlib releases the interpreter lock, so charts are made meanwhile
         packing = threads.submit(pack_queries, page)
         page_charts = charts(page)
-    data = packing.result()
-    sections = [
-        {"id": name, "title": _TITLES[name], "content": safe(joined(content))}
-        for name, content in _sections(page, page_charts)
-    ]
-    scripts = [vega_script(), page_script()]
+    packed = packing.result()
+    script = page_script()
     yield render(
         "page.html",
         title=page.title,
-        policy=_policy(scripts),
+        description=page_headline(page).text,
+        policy=_policy([vega_script(), script]),
         styles=safe(styles()),
-        header=safe(header(page)),
-        sections=sections,
+        sections=[
+            {"id": name, "title": _TITLES[name], "content": safe(content)}
+            for name, content in _sections(page, page_charts)
+        ],
     )
-    yield _data_script("page", "application/json", _json(data.data))
+    yield _data_script("page", "application/json", _json(packed.data))
     specs = [
-        {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
-        for c in page_charts
+        {"id": chart.id, "title": shown(brief(chart.title, 200)), "spec": chart.spec}
+        for chart in page_charts
     ]
     yield _data_script("charts", "application/json", _json(specs))
-    for number, block in enumerate(data.blocks):
+    for number, block in enumerate(packed.blocks):
         yield _data_script(f"b{number}", "text/plain", block)
-    for script in scripts:
-        yield f'<script type="module">{script}</script>\n'
+    yield _data_script("vega", "text/plain", packed_vega())
+    yield f'<script type="module">{script}</script>\n'
     yield "</body></html>\n"
 
 
@@ -97,51 +106,26 @@ def _policy(scripts: list[str]) -> str:
     )
 
 
-def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, Child]]:
+def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, str]]:
     """Yield the sections that have content, in the order of the page."""
-    content: dict[str, Markup | None] = {
-        "verdict": None if page.verdict is None else gate_section(page.verdict),
-        "first": _notices(page.notices) if page.notices else None,
-        "headline": value_section(page.sheets, page.comparison),
-        "comparison": Markup(render("comparison.html")) if len(page.sheets) > 1 else None,
-        "groups": group_tables(page.groups),
-        "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
-        "made": provenance_section(page),
+    groups = groups_view(page)
+    content: dict[str, str] = {
+        "summary": render("summary.html", view=summary_view(page)),
+        "gate": "" if page.verdict is None else render("gate.html", view=gate_view(page)),
+        "findings": render("findings.html", view=page.findings, shown=_FINDINGS_SHOWN)
+        if page.findings
+        else "",
+        "results": render("results.html", view=results_view(page)),
+        "comparison": render("comparison.html") if len(page.sheets) > 1 else "",
+        "groups": "" if groups is None else render("groups.html", view=groups),
+        "queries": render("queries.html"),
+        "method": render("method.html", view=method_view(page)),
     }
     for name in _TITLES:
-        figures = [_figure(chart) for chart in page_charts if chart.section == name]
-        charts = tag("div", figures, class_="figures") if figures else None
-        body = content.get(name)
-        if not body and not charts:
-            continue
-        if name == "groups":  # the chart is the overview of the long tables
-            yield name, (charts, body)
-        else:
-            yield name, (body, charts)
-
-
-def _notices(notices: list[Notice]) -> Markup:
-    items = [
-        tag(
-            "li",
-            named(notice.text, MAX_SENTENCE),
-            (" ", show_button(notice.show)) if notice.show else None,
-            class_=f"notice {notice.kind}",
-        )
-        for notice in notices
-    ]
-    return tag("ul", items, class_="notices")
-
-
-def _figure(chart: PageChart) -> Markup:
-    """Return the figure that a script draws a chart into; its caption describes the chart."""
-    caption = tag(
-        "figcaption",
-        tag("strong", named(chart.title, 200)),
-        " ",
-        tag("span", named(chart.caption, MAX_SENTENCE)),
-    )
-    return tag("figure", caption, tag("div", class_="drawing"), id=f"chart-{chart.id}")
+        figures = figures_view(page_charts, name)
+        drawn = "" if figures is None else render("figures.html", view=figures)
+        if body := content.get(name, "") + drawn:
+            yield name, body
 
 
 def _json(value: object) -> str:
@@ -152,26 +136,3 @@ def _json(value: object) -> str:
 def _data_script(name: str, kind: str, content: str) -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
 
-
-def header(page: Page) -> Markup:
-    """Return the title, the conclusion, and the number of queries and runs."""
-    sign = None if page.verdict is None else (outcome_sign(page.verdict.passed), " ")
-    facts = [
-        counted(page.queries.ids.len(), "query"),
-        counted(len(page.sheets), "run"),
-        time_tag(page.created),
-    ]
-    return tag(
-        "header",
-        tag("h1", named(page.title, 200)),
-        tag("p", sign, named(_conclusion(page), MAX_SENTENCE), class_="lead"),
-        tag("p", [tag("span", fact) for fact in facts], class_="about"),
-    )
-
-
-def _conclusion(page: Page) -> str:
-    if page.verdict is not None:
-        return page.verdict.summary
-    if page.comparison is not None:
-        return conclusion.comparison_conclusion(page.comparison).text
-    return conclusion.scores_conclusion(page.sheets).text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,6 +36,8 @@ from karat.report.page.model import Outcomes, Page
 from karat.report.sheet import Sheet, interval_methods
 
 LISTS_PER_BLOCK = 256
+CHUNKS_PER_BLOCK = 64
+"""Small, since the texts of one query are in many blocks if other queries had them first."""
 MAX_DISTINCT_VALUES = 1000
 """A field with more distinct values is stored as texts: no filter lists that many values."""
 
@@ -65,7 +68,7 @@ def pack_queries(page: Page) -> PackedQueries:
         main=measures.index(page.main_measure),
         best=page.best,
         ranking=page.ranking,
-        pair=_pair(page, names),
+        pair=page.pair,
         comparison=None if page.comparison is None else _comparison(page.comparison, names),
         measures=[_measure(name, page.sheets[0]) for name in measures],
         n=len(queries.ids),
@@ -78,14 +81,9 @@ def pack_queries(page: Page) -> PackedQueries:
             for sheet in page.sheets
         ],
         outcomes=[_outcomes(blocks, outcomes) for outcomes in queries.outcomes],
-        lists=ListBlocks(
-            LISTS_PER_BLOCK,
-            [
-                blocks.json(queries.lists[start : start + LISTS_PER_BLOCK])
-                for start in range(0, len(queries.lists), LISTS_PER_BLOCK)
-            ],
-        ),
+        lists=blocks.in_parts(queries.lists, LISTS_PER_BLOCK),
         details={str(row): blocks.json(detail) for row, detail in sorted(queries.details.items())},
+        chunks=blocks.in_parts(queries.chunks, CHUNKS_PER_BLOCK),
     )
     return PackedQueries(data, blocks.packed())
 
@@ -98,6 +96,11 @@ class _Blocks:
 
     def json(self, value: Any) -> int:
         return self._add(msgspec.json.encode(value))
+
+    def in_parts(self, values: Sequence[Any], size: int) -> ListBlocks:
+        """Add a list as blocks of `size` values."""
+        starts = range(0, len(values), size)
+        return ListBlocks(size, [self.json(values[start : start + size]) for start in starts])
 
     def numbers(self, column: pl.Series, kind: str) -> int:
         """Add a column of numbers, little endian; null becomes NaN."""
@@ -136,18 +139,6 @@ def _measure(name: str, sheet: Sheet) -> Measure:
         family=declaration.family,
         rel=measure.params.get("rel"),
     )
-
-
-def _pair(page: Page, names: list[str]) -> tuple[int, int] | None:
-    """Return the runs that the page compares at first: the best, and the baseline or the second."""
-    if len(names) < 2:
-        return None
-    baseline = None if page.comparison is None else page.comparison.comparison.baseline
-    order = page.ranking
-    if baseline is not None:
-        first = names.index(baseline)
-        return first, next(at for at in order if at != first)
-    return order[1], order[0]
 
 
 _MARKS: dict[str | None, Literal["better", "worse", ""]] = {BETTER: "better", WORSE: "worse"}

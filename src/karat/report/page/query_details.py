@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from karat.data.chunks import Chunks
-from karat.data.corpus import Corpus
-from karat.evaluation.calculation import TOP, Calculation, trace
+from karat.data.frames import ANSWERS
+from karat.evaluation.calculation import TOP, trace
+from karat.evaluation.calculation import Calculation as Traced
 from karat.evaluation.list_rows import Row
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.match.align import fill_from_chunks, query_numbers
 from karat.match.evidence import EvidenceMatches
-from karat.match.highlights import DocumentPart, KnownText, limit_text, mark_document
+from karat.match.highlights import DocumentPart, limit_text, mark_document
 from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
-from karat.report.page.model import Json
+from karat.report.page.data import (
+    Calculation,
+    Call,
+    Document,
+    DocumentPiece,
+    Failure,
+    Match,
+    QueryDetail,
+    Result,
+    RunDetail,
+    Stretch,
+)
+from karat.report.page.document_texts import ChunkTexts, DocumentTexts, text_parts
 from karat.report.page.ranked_lists import LABEL_LENGTH, ScoredLists
 
 MAX_LISTED = 50
 """How many items are kept of an ideal list, and of the missed items."""
+MAX_TEXT = 2000
+"""How many characters are kept of the text of an item."""
+CONTEXT_LENGTH = 300
+"""How many characters are shown before and after a match."""
+MAX_DOCUMENTS = 10
+MIN_SHARED = 16
+"""Shorter pieces of a document are stored as text: that is smaller than where to find it."""
 
 
 def details(
@@ -34,8 +51,8 @@ def details(
     runs: Sequence[ScoredLists | None],
     queries: pl.DataFrame,
     numbers: Sequence[int],
-) -> dict[int, Json]:
-    """Return the details of some queries, by row number.
+) -> tuple[dict[int, QueryDetail], list[str]]:
+    """Return the details of some queries by row number, and the texts that they refer to.
 
     `queries` has one row per query: its id, its text if it has one, its fields as text.
     """
@@ -43,47 +60,86 @@ def details(
     texts, spans = DocumentTexts.of(first_run.opened), _gold_spans(first_run, numbers)
     evidence = evidence_texts(first_run.opened, numbers)
     results = [{} if run is None else results_of(run, numbers, texts) for run in runs]
-    run_details = [
+    used = [
         {} if run is None else _run_details(score, run, queries["query_id"], numbers)
         for score, run in zip(scores, runs, strict=True)
     ]
+    chunks = ChunkTexts()
     by_number = {}
     for number, row in zip(numbers, queries[numbers].iter_rows(named=True), strict=True):
         fields = {name: value for name, value in row.items() if value is not None}
+        answers = {name: fields.pop(name) for name in list(fields) if name.lower() in ANSWERS}
         gold_spans = spans.get(number, [])
         lists = [run_results.get(number, []) for run_results in results]
-        by_number[number] = {
-            "text": fields.pop("text", None),
-            "fields": {name: value for name, value in fields.items() if name != "query_id"},
-            "spans": [_with_length(span | {"text": texts.text(span)}) for span in gold_spans],
-            "evidence": evidence[number],
-            "runs": [
-                _EMPTY_RUN_DETAIL
-                | detail.get(number, {})
-                | {"results": list(map(_with_length, items))}
-                for detail, items in zip(run_details, lists, strict=True)
+        by_number[number] = QueryDetail(
+            text=fields.pop("text", None),
+            fields={name: value for name, value in fields.items() if name != "query_id"},
+            answers=answers,
+            evidence=evidence[number],
+            runs=[
+                _run_detail(
+                    run_details.get(number, {}), items, gold_spans, evidence[number], chunks
+                )
+                for run_details, items in zip(used, lists, strict=True)
             ],
-            "documents": documents(gold_spans, lists, texts),
-        }
-    return by_number
+            documents=documents(gold_spans, lists, texts, chunks),
+        )
+    return by_number, chunks.all
 
 
-_EMPTY_RUN_DETAIL: Json = {
-    "error": None,
-    "timings": None,
-    "calls": None,
-    "results": [],
-    "calculations": {},
-    "matches": [],
-}
+def _run_detail(
+    known: dict[str, Any],
+    items: Sequence[Row],
+    spans: Sequence[Row],
+    evidence: Sequence[str],
+    chunks: ChunkTexts,
+) -> RunDetail:
+    """Return what a run did with a query, with its texts replaced by their numbers."""
+    matches = [match_detail(match, evidence, chunks) for match in known.pop("matches", [])]
+    found = [match.stretch for match in matches if match.covered and match.stretch is not None]
+    return RunDetail(
+        **known,
+        results=[_result(item, spans, found, chunks) for item in items],
+        matches=matches,
+    )
 
 
-def _with_length(item: Row) -> Json:
-    """Return an item or span with a long text cut, and with the length of the whole text."""
+def _result(
+    item: Row, spans: Sequence[Row], found: Sequence[Stretch], chunks: ChunkTexts
+) -> Result:
+    """Return an item with its text cut, and with the gold in it."""
     text = item["text"]
-    if text is None:
-        return item | {"length": None}
-    return item | {"text": text[:MAX_TEXT], "length": len(text)}
+    number = None if text is None else chunks.number(text[:MAX_TEXT])
+    gold = [(stretch.start, stretch.end) for stretch in found if stretch.text == number]
+    if text is not None and item["start"] is not None and text_parts([item]):
+        gold += [
+            (span["start"] - item["start"], span["end"] - item["start"])
+            for span in spans
+            if span["doc_id"] == item["doc_id"]
+        ]
+    return Result(
+        rank=item["rank"],
+        score=item["score"],
+        doc_id=item["doc_id"],
+        start=item["start"],
+        end=item["end"],
+        text=number,
+        length=None if text is None else len(text),
+        gold=_joined(gold, 0 if text is None else min(len(text), MAX_TEXT)),
+    )
+
+
+def _joined(stretches: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Return the union of stretches, as far as it is inside a text of this length."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start), min(end, length)) for start, end in stretches):
+        if start >= end:
+            continue
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _gold_spans(lists: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
@@ -102,15 +158,19 @@ def _gold_spans(lists: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Ro
 
 def _run_details(
     score: Scores, lists: ScoredLists, query_ids: pl.Series, numbers: Sequence[int]
-) -> dict[int, Json]:
-    """Return the errors, timings, calls and calculations of some queries in a run."""
+) -> dict[int, dict[str, Any]]:
+    """Return by query what a `RunDetail` holds, except its results; matches are rows."""
     ids = query_ids[numbers]
     run = lists.opened.run.only(ids)
     number_of = dict(zip(ids, numbers, strict=True))
-    details: dict[int, Json] = {number: {"calculations": {}} for number in numbers}
+    details: dict[int, dict[str, Any]] = {number: {"calculations": {}} for number in numbers}
     if run.errors is not None:
         for error in run.errors.iter_rows(named=True):
-            details[number_of[error.pop("query_id")]]["error"] = error
+            failure = Failure(*(error.get(name) for name in ("type", "message", "attempts")))
+            details[number_of[error["query_id"]]]["error"] = failure
+    if run.responses is not None:
+        for query, response in run.responses.iter_rows():
+            details[number_of[query]]["response"] = response[:MAX_TEXT]
     if run.timings is not None:
         for query, stage, ms in run.timings.iter_rows():
             timings = details[number_of[query]].setdefault("timings", {})
@@ -119,40 +179,41 @@ def _run_details(
         calls = UsageTable.of(ids, run, run.calls)
         priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
-        for at, call in zip(calls.rows.query, priced.select(columns).to_dicts(), strict=True):
-            details[numbers[at]].setdefault("calls", []).append(call)
+        for at, call in zip(calls.rows.query, priced.select(columns).iter_rows(), strict=True):
+            details[numbers[at]].setdefault("calls", []).append(Call(*call))
     readings = lists.opened.readings
-    for (query, measure), calculation in trace(score, run, ids, score.table.measures):
+    for (query, measure), traced in trace(score, run, ids, score.table.measures):
         number = number_of[query]
-        detail = _calculation_json(calculation)
-        details[number]["calculations"][measure.name] = detail
+        calculation = _calculation(traced)
+        details[number]["calculations"][measure.name] = calculation
         if not measure.declaration.reads.compares_texts:
             continue
         evidence = readings[EVIDENCE.name].data_as(EvidenceMatches)
         if evidence.ids is None:
-            for row in detail["rows"]:
+            for row in calculation.rows:
                 row["item"] = row["item"][:LABEL_LENGTH]
         if "matches" not in details[number]:
-            matches = [match_detail(match, evidence, number) for match in calculation.matches]
-            details[number]["matches"] = matches
+            details[number]["matches"] = [
+                match | {"text": _matched_text(match, evidence, number)} for match in traced.matches
+            ]
     return details
 
 
-def _calculation_json(calculation: Calculation) -> Json:
-    """Return a calculation as JSON; of a long list, only the rows that are shown."""
-    top = [rank for rank in calculation.counted if rank <= TOP]
-    return {
-        "value": calculation.value,
-        "columns": calculation.columns,
-        "rows": calculation.picked,
-        "counted": [*top, *calculation.counted_below],
-        "ideal": calculation.ideal[:MAX_LISTED],
-        "missed": calculation.missed[:MAX_LISTED],
-        "n_ideal": len(calculation.ideal),
-        "n_missed": len(calculation.missed),
-        "numbers": calculation.numbers,
-        "remarks": calculation.remarks,
-    }
+def _calculation(traced: Traced) -> Calculation:
+    """Return a calculation; of a long list, only the rows that are shown."""
+    top = [rank for rank in traced.counted if rank <= TOP]
+    return Calculation(
+        value=traced.value,
+        columns=traced.columns,
+        rows=traced.picked,
+        counted=[*top, *traced.counted_below],
+        ideal=traced.ideal[:MAX_LISTED],
+        missed=traced.missed[:MAX_LISTED],
+        n_ideal=len(traced.ideal),
+        n_missed=len(traced.missed),
+        numbers=traced.numbers,
+        remarks=traced.remarks,
+    )
 
 
 _COLUMNS = {
@@ -162,72 +223,6 @@ _COLUMNS = {
     "end": pl.Int64,
     "text": pl.String,
 }
-
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
-
-
-@dataclass(frozen=True)
-class DocumentTexts:
-    """The texts of documents, as far as a corpus or a chunk table provides them."""
-
-    corpus: Corpus | None
-    chunks: Chunks | None
-    _by_document: dict[str, KnownText] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, opened: LoadedRun) -> DocumentTexts:
-        """Return the texts of the corpus and the chunks that a run was scored with."""
-        return cls(opened.session.corpus, opened.plan.chunks)
-
-    def length(self, document: str) -> int | None:
-        """Return the length of a document, or None if its whole text is unknown."""
-        if self.corpus is None or document not in self.corpus:
-            return None
-        return len(self.corpus[document])
-
-    def known(self, document: str) -> KnownText:
-        """Return the known parts of the text of a document."""
-        if document not in self._by_document:
-            self._by_document[document] = KnownText().joined(self._parts(document))
-        return self._by_document[document]
-
-    def _parts(self, document: str) -> list[tuple[int, str]]:
-        if self.corpus is not None and document in self.corpus:
-            return [(0, self.corpus[document])]
-        if self.chunks is None or "text" not in self.chunks.frame.columns:
-            return []
-        doc_ids = self._chunks_by_document["doc_id"]
-        begin, end = (doc_ids.search_sorted(document, side) for side in _SIDES)
-        return text_parts(self._chunks_by_document[begin:end].iter_rows(named=True))
-
-    @cached_property
-    def _chunks_by_document(self) -> pl.DataFrame:
-        """All chunks, sorted by document for binary search."""
-        assert self.chunks is not None
-        return self.chunks.frame.drop_nulls("doc_id").sort("doc_id", maintain_order=True)
-
-    def text(self, item: Row) -> str | None:
-        """Return the text of an item or span: its own, that of its offsets, or the document."""
-        if item["text"] is not None:
-            own_text: str = item["text"]
-            return own_text
-        if item["start"] is not None:
-            return self.known(item["doc_id"]).text(item["start"], item["end"])
-        document = item["doc_id"] or item["item"]
-        if self.corpus is None or document not in self.corpus:
-            return None
-        return self.corpus[document]
-
-
-def text_parts(items: Iterable[Row]) -> list[tuple[int, str]]:
-    """Return start and text of the items whose text is as long as their offsets say."""
-    return [
-        (item["start"], item["text"])
-        for item in items
-        if item["text"]
-        and item["start"] is not None
-        and len(item["text"]) == item["end"] - item["start"]
-    ]
 
 
 def results_of(
@@ -253,12 +248,6 @@ def results_of(
     return results
 
 
-CONTEXT_LENGTH = 300
-"""How many characters are shown before and after a match."""
-MAX_TEXT = 2000
-"""How many characters are kept of the text of an item, a span or a match."""
-
-
 def evidence_texts(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str]]:
     """Return the evidence texts of some queries, in the order of their numbers."""
     texts: dict[int, list[str]] = {number: [] for number in numbers}
@@ -271,76 +260,88 @@ def evidence_texts(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[
     return texts
 
 
-def match_detail(match: Row, evidence: EvidenceMatches, query: int) -> Json:
-    """Return the match of an evidence text with its context, or else the nearest item."""
-    result = {name: match[name] for name in ("evidence", "rank", "how", "ratio")}
-    nearest = {"nearest_rank": match["nearest_rank"], "nearest_ratio": match["nearest_ratio"]}
-    none = dict.fromkeys(("item", "before", "stretch", "after", "nearest_item", "nearest_text"))
-    if match["rank"] is not None:
-        text = _item_text(evidence, query, match["rank"])
-        start, end = match["start"], match["end"]
-        if start is None:  # a user-defined matcher does not say where in the text it matched
-            start, end = 0, len(text)
-        context = {
-            "item": _item_name(match["item_id"], text),
-            "before": text[max(0, start - CONTEXT_LENGTH) : start],
-            "stretch": text[start:end][:MAX_TEXT],
-            "after": text[end : end + CONTEXT_LENGTH],
-        }
-    elif match["nearest_rank"] is not None:
-        text = _item_text(evidence, query, match["nearest_rank"])
-        name = _item_name(match["nearest_item_id"], text)
-        context = {"nearest_item": name, "nearest_text": text[:MAX_TEXT]}
-    else:
-        context = {}
-    return result | nearest | none | context
-
-
-def _item_text(evidence: EvidenceMatches, query: int, rank: int) -> str:
-    """Return the text at a rank; the items of a query are consecutive, in rank order."""
+def _matched_text(match: Row, evidence: EvidenceMatches, query: int) -> str | None:
+    """Return the text of the item that covers an evidence text or comes nearest to it."""
+    rank = match["nearest_rank"] if match["rank"] is None else match["rank"]
+    if rank is None:
+        return None
+    # The items of a query are consecutive, in rank order.
     first = int(np.searchsorted(evidence.items.query, query))
-    return evidence.items.text[first + rank - 1]
+    text: str = evidence.items.text[first + rank - 1]
+    return text
 
 
-def _item_name(item_id: str | None, text: str) -> str:
-    return " ".join(text.split())[:LABEL_LENGTH] if item_id is None else item_id
+def match_detail(match: Row, evidence: Sequence[str], chunks: ChunkTexts) -> Match:
+    """Return what covers an evidence text, or else the nearest item.
+
+    `match` is a row of the table of matches with the text of that item.
+    """
+    covered = match["rank"] is not None
+    prefix = "" if covered else "nearest_"
+    text: str | None = match["text"]
+    item = match[f"{prefix}item_id"]
+    if text is not None and item is None:
+        item = " ".join(text.split())[:LABEL_LENGTH]
+    return Match(
+        evidence=evidence.index(match["evidence"]),
+        covered=covered,
+        how=match["how"],
+        rank=match[f"{prefix}rank"],
+        item=item,
+        ratio=match[f"{prefix}ratio"],
+        stretch=None if text is None else _stretch(match, text, chunks, covered=covered),
+    )
 
 
-MAX_DOCUMENTS = 10
-MAX_WITHOUT_GOLD = 5
+def _stretch(match: Row, text: str, chunks: ChunkTexts, *, covered: bool) -> Stretch:
+    """Return the part of a text that matches; if the text is cut before it, a part around it."""
+    start, end = (match["start"], match["end"]) if covered else (0, 0)
+    if start is None:  # a user-defined matcher does not say where in the text it matched
+        start, end = 0, len(text)
+    first = 0
+    if len(text) > MAX_TEXT and end > MAX_TEXT:
+        first = max(0, start - CONTEXT_LENGTH)
+    part = text[first : first + MAX_TEXT]
+    return Stretch(chunks.number(part), start - first, min(end - first, len(part)))
 
 
 def documents(
-    spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: DocumentTexts
-) -> list[Json]:
-    """Return the documents of a query in pieces, for highlighting; empty without gold spans.
+    spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: DocumentTexts, chunks: ChunkTexts
+) -> list[Document]:
+    """Return the documents with gold in pieces, for highlighting.
 
-    `spans` and the items of each run have doc_id, start, end and possibly text. Documents with gold
-    come first, then those that rank highest in any run.
+    `spans` and the items of each run have doc_id, start, end and possibly text.
     """
-    if not spans:
-        return []
     lists = [[item for item in items if item["start"] is not None] for items in runs]
-    doc_ids = _choose_documents(spans, lists)
+    doc_ids = list(dict.fromkeys(span["doc_id"] for span in spans))[:MAX_DOCUMENTS]
     cut = limit_text([_document_pieces(document, spans, lists, texts) for document in doc_ids])
     return [
-        {
-            "doc_id": document,
-            "length": texts.length(document),
-            "pieces": [dict(vars(piece)) for piece in document_pieces],
-        }
-        for document, document_pieces in zip(doc_ids, cut, strict=True)
+        Document(
+            document,
+            texts.length(document),
+            [_piece(part, _known_items(document, lists), chunks) for part in parts],
+        )
+        for document, parts in zip(doc_ids, cut, strict=True)
     ]
 
 
-def _choose_documents(spans: Sequence[Row], lists: Sequence[Sequence[Row]]) -> list[str]:
-    with_gold = list(dict.fromkeys(span["doc_id"] for span in spans))[:MAX_DOCUMENTS]
-    best: dict[str, int] = {}
-    for items in lists:
+def _known_items(document: str, lists: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the retrieved items of a document whose text and offsets agree."""
+    items = [item for items in lists for item in items if item["doc_id"] == document]
+    return [item for item in items if text_parts([item])]
+
+
+def _piece(part: DocumentPart, items: Sequence[Row], chunks: ChunkTexts) -> DocumentPiece:
+    """Return a piece; its text is taken from a retrieved item if one has it."""
+    text: str | tuple[int, int] | None = part.text
+    if part.text is not None and len(part.text) >= MIN_SHARED:
         for item in items:
-            best[item["doc_id"]] = min(item["rank"], best.get(item["doc_id"], item["rank"]))
-    by_rank = sorted(best.keys() - set(with_gold), key=lambda document: (best[document], document))
-    return [*with_gold, *by_rank[:MAX_WITHOUT_GOLD]][:MAX_DOCUMENTS]
+            offset = part.start - item["start"]
+            shown = item["text"][:MAX_TEXT]
+            if offset >= 0 and shown[offset : offset + len(part.text)] == part.text:
+                text = (chunks.number(shown), offset)
+                break
+    return DocumentPiece(part.start, part.end, part.gold, list(map(list, part.ranks)), text)
 
 
 def _document_pieces(

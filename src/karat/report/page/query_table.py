@@ -51,8 +51,9 @@ def informative_queries(
     return np.sort(order[np.sort(first)][:n])
 
 
-_QUERY_TEXT = 120
-"""How many characters of the text are kept for every query."""
+_QUERY_TEXT = 201
+"""How many characters of the text are kept for every query: one more than the list shows, so that
+it knows what to shorten."""
 
 
 def load_queries(
@@ -81,6 +82,7 @@ def load_queries(
         runs = [None if run is None else ScoredLists(run, measure) for run in opened]
         numbers = _queries_with_texts(scores, outcomes, texts)
         has_lists = any(runs)
+        known, chunks = details(scores, runs, table, numbers) if has_lists else ({}, [])
         return Queries(
             ids=ids,
             texts=table["text"].str.head(_QUERY_TEXT) if "text" in table.columns else None,
@@ -88,7 +90,8 @@ def load_queries(
             n_relevant=pl.Series("wanted", n_relevant, pl.Int32),
             outcomes=outcomes if has_lists else [],
             lists=RankedLists(runs) if has_lists else (),
-            details=details(scores, runs, table, numbers) if has_lists else {},
+            details=known,
+            chunks=chunks,
         )
 
 

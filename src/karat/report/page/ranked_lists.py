@@ -17,8 +17,8 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.match.align import query_numbers
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
+from karat.report.page.data import QueryLists
 from karat.report.page.gold_kinds import GOLD_KINDS, min_relevant_grade
-from karat.report.page.model import Json
 
 MAX_HITS_BELOW = 40
 """The maximum number of hits shown below the top of a list."""
@@ -164,7 +164,7 @@ MAX_RELEVANT = 50
 """The maximum number of relevant items listed per query."""
 
 
-class RankedLists(Sequence[Json]):
+class RankedLists(Sequence[QueryLists]):
     """One entry per query: the lists of all runs, their hits, and the relevant items.
 
     If only the scores of a run are available, its lists are empty.
@@ -186,10 +186,10 @@ class RankedLists(Sequence[Json]):
         return self._n
 
     @overload
-    def __getitem__(self, query: int) -> Json: ...
+    def __getitem__(self, query: int) -> QueryLists: ...
     @overload
-    def __getitem__(self, query: slice) -> list[Json]: ...
-    def __getitem__(self, query: int | slice) -> Json | list[Json]:
+    def __getitem__(self, query: slice) -> list[QueryLists]: ...
+    def __getitem__(self, query: int | slice) -> QueryLists | list[QueryLists]:
         numbers = range(self._n)[query]
         if isinstance(numbers, int):
             return self._between(numbers, numbers + 1)[0]
@@ -197,11 +197,18 @@ class RankedLists(Sequence[Json]):
             return [self[number] for number in numbers]
         return self._between(numbers.start, numbers.stop)
 
-    def _between(self, first: int, stop: int) -> list[Json]:
+    def _between(self, first: int, stop: int) -> list[QueryLists]:
         """Return the entries of consecutive queries; slicing columns once is faster."""
-        entries: list[Json] = [
-            {"items": items, "lists": [], "below": [], "n": [], "hits": []}
-            for (items,) in self._items.between(first, stop)
+        entries = [
+            QueryLists(items, [], [], [], [], _rows(*relevant), self._n_wanted(number))
+            for number, ((items,), relevant) in enumerate(
+                zip(
+                    self._items.between(first, stop),
+                    self._relevant.between(first, stop),
+                    strict=True,
+                ),
+                first,
+            )
         ]
         for places, hits, lengths in zip(self._places, self._hits, self._lengths, strict=True):
             columns = zip(
@@ -213,20 +220,20 @@ class RankedLists(Sequence[Json]):
             )
             for entry, (ranks, items), query_hits, length in columns:
                 top = min(length, TOP)
-                entry["lists"].append(items[:top])
-                entry["below"].append(_rows(ranks[top:], items[top:]))
-                entry["n"].append(length)
-                entry["hits"].append(_rows(*query_hits))
-        for entry, relevant in zip(entries, self._relevant.between(first, stop), strict=True):
-            entry["wanted"] = _rows(*relevant)
-        for number, entry in enumerate(entries, first):
-            counts = {kind: counts[number] for kind, counts in self._counts.items()}
-            entry["n_wanted"] = {kind: count for kind, count in counts.items() if count >= 0}
+                entry.lists.append(items[:top])
+                entry.below.append(_rows(ranks[top:], items[top:]))
+                entry.n.append(length)
+                entry.hits.append(_rows(*query_hits))
         return entries
 
+    def _n_wanted(self, number: int) -> dict[str, int]:
+        counts = {kind: counts[number] for kind, counts in self._counts.items()}
+        return {kind: count for kind, count in counts.items() if count >= 0}
 
-def _rows(*columns: list[Any]) -> list[list[Any]]:
-    return list(map(list, zip(*columns, strict=True)))
+
+def _rows(*columns: list[Any]) -> list[Any]:
+    """Return the rows of a table that is given by its columns."""
+    return list(zip(*columns, strict=True))
 
 
 class _QueryColumns:

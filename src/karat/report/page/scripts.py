@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from base64 import b64encode
@@ -22,7 +23,9 @@ _MODULES = (
     "data.js",
     "state.js",
     "export.js",
+    "run_colours.js",
     "rows.js",
+    "dots.js",
     "pairs.js",
     "forest.js",
     "scatter.js",
@@ -32,52 +35,83 @@ _MODULES = (
     "columns.js",
     "ranking.js",
     "calculation.js",
-    "highlight.js",
+    "documents.js",
     "evidence.js",
     "query.js",
     "filters.js",
     "controls.js",
+    "query_export.js",
     "table.js",
+    "vega.js",
     "charts.js",
+    "card.js",
+    "results.js",
+    "navigation.js",
     "main.js",
 )
-_STYLES = ("theme.css", "page.css", "comparison.css", "queries.css")
+_STYLES = (
+    "theme.css",
+    "page.css",
+    "summary.css",
+    "gate.css",
+    "findings.css",
+    "results.css",
+    "comparison.css",
+    "queries.css",
+    "query.css",
+    "charts.css",
+    "groups.css",
+)
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 
 
+REQUIRED = ("altair", "jinja2", "vl_convert")
+"""The packages of the extra `report`."""
+
+
 def check_installed() -> None:
-    """Raise InputError if a package that draws the charts is not installed."""
-    for package in ("altair", "vl_convert"):
+    """Raise InputError if a package that pages and cards need is not installed."""
+    for package in REQUIRED:
         if find_spec(package) is None:
             raise InputError(
-                f"an HTML report needs {package}, which is not installed",
+                f"an HTML report or picture needs {package}, which is not installed",
                 hint="pip install 'karat[report]'",
             )
 
 
 @cache
 def vega_script() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script.
+    """Return Vega, Vega-Lite and Vega-Embed as one script, which the page unpacks and inserts.
 
     Bundling takes longer than the rest of a page, and the script only changes with the version of
     vl-convert, so it is kept in the user's cache folder if that is writable.
     """
     check_installed()
     folder = _cache_folder()
-    cached = None if folder is None else folder / f"vega-{version('vl-convert-python')}.js"
+    cached = None if folder is None else folder / f"vega-{version('vl-convert-python')}-2.js"
     if cached is not None:
         with suppress(OSError, UnicodeDecodeError):
             return cached.read_bytes().decode()
     import vl_convert
 
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    script: str = vl_convert.javascript_bundle(_AFTER_VEGA)
     if cached is not None:
         with suppress(OSError, InputError):
             cached.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with writing(cached) as file:
                 file.write(script.encode())
     return script
+
+
+_AFTER_VEGA = 'window.vegaEmbed = vegaEmbed; dispatchEvent(new Event("vega"));'
+"""The end of the bundle: an inline module has no load event, so it reports that it has run."""
+
+
+@cache
+def packed_vega() -> str:
+    """Return the script compressed, as base64: a third of its size."""
+    return b64encode(gzip.compress(vega_script().encode(), 9, mtime=0)).decode()
 
 
 def _cache_folder() -> Path | None:

@@ -3,43 +3,64 @@
 import { dataText, element, scrolling, shown } from "./dom.js";
 import { amount, grouped, number } from "./numbers.js";
 
-const TOP = 20; // shown items of the ideal list, and of the missed items
-const UNITS = ["ms", "USD"];
+/** @typedef {import("./types").Calculation} Calculation */
+/** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
+/** @typedef {Record<string, unknown>} CalculatedRow */
 
-export function calculationOf(calculation, measure) {
+const TOP_ROWS = 20; // shown items of the ideal list, and of the missed items
+const AMOUNTS = ["ms", "USD"];
+
+/**
+ * The calculation of the chosen measure, folded, for one run.
+ * @param {OpenedQuery} query
+ * @param {number} run
+ */
+export function calculationOf({ page, detail, measure }, run) {
+  const calculation = detail?.runs[run].calculations[measure.name];
   if (!calculation) return null;
-  const { columns, rows, counted: counts, ideal, numbers, remarks, value } = calculation;
-  const moreIdeal = calculation.n_ideal - Math.min(ideal.length, TOP);
-  const contributes = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
-  const ranks = new Set(
-    rows.filter((row) => counts.includes(row.rank) && contributes(row)).map(({ rank }) => rank),
+  const { columns: recorded, rows, counted: counts, ideal, numbers, remarks, value } = calculation;
+  const moreIdeal = calculation.n_ideal - Math.min(ideal.length, TOP_ROWS);
+  const last = recorded[recorded.length - 1];
+  const contributing = rows.filter(
+    (row) => counts.includes(Number(row.rank)) && (last === undefined || Boolean(row[last])),
   );
-  const facts = Object.entries(numbers).map(([name, number]) => `${name} = ${exact(number)}`);
+  const facts = Object.entries(numbers).map(([name, each]) => `${name} = ${exactly(each)}`);
+  const title = `${measure.name} of ${page.runs[run]} = ${exactly(value)}`;
+  const table = `Calculation of ${page.runs[run]}`;
   return element(
     "details",
-    { class: "calculation", open: true },
-    element("summary", {}, shown(`Calculation of ${measure.name}`)),
-    rows.length ? rowsTable("Calculation", rows, ranks) : null,
+    { class: "calculation" },
+    dataText("summary", {}, title, 200),
+    rows.length ? rowsTable(table, rows, new Set(contributing)) : null,
     missedItems(calculation),
     ideal.length
-      ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))]
+      ? [
+          element("h5", {}, "Ideal list"),
+          rowsTable(`Ideal list, ${page.runs[run]}`, ideal.slice(0, TOP_ROWS)),
+        ]
       : null,
     moreIdeal > 0 ? element("p", { class: "note" }, `${grouped(moreIdeal)} more`) : null,
     element(
       "ul",
       { class: "facts" },
-      [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) =>
+      [...facts, ...remarks, `${measure.name} = ${exactly(value)}`].map((fact) =>
         dataText("li", {}, fact, 400),
       ),
     ),
   );
 }
 
+/** @param {Calculation} calculation */
 function missedItems({ missed, n_missed: all }) {
   if (!missed.length) return null;
-  const named = missed.slice(0, TOP).map(({ item, grade, rank }) => {
-    const position = rank === null ? "" : `, at rank ${rank}`;
-    return element("li", {}, dataText("code", {}, item, 120), ` grade ${grade}${position}`);
+  const named = missed.slice(0, TOP_ROWS).map(({ item, grade, rank }) => {
+    const position = (rank ?? null) === null ? "" : `, at rank ${rank}`;
+    return element(
+      "li",
+      {},
+      dataText("code", {}, String(item), 120),
+      ` grade ${grade}${position}`,
+    );
   });
   const left = all - named.length;
   const more = left > 0 ? element("li", {}, `${grouped(left)} more`) : null;
@@ -51,7 +72,12 @@ function missedItems({ missed, n_missed: all }) {
   );
 }
 
-// A table of rows with possibly different keys; columns of integers are shown without decimals.
+/**
+ * A table of rows with possibly different keys; columns of integers are shown without decimals.
+ * @param {string} name
+ * @param {CalculatedRow[]} rows
+ * @param {Set<CalculatedRow>} [counts]
+ */
 function rowsTable(name, rows, counts = new Set()) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const wholes = new Map(
@@ -65,7 +91,7 @@ function rowsTable(name, rows, counts = new Set()) {
   );
   const lines = rows.map((row) => {
     const cells = keys.map((key) => {
-      const text = cellText(row[key] ?? null, key, wholes.get(key));
+      const text = calculatedText(row[key] ?? null, key, wholes.get(key) ?? false);
       const named = typeof row[key] === "string";
       return element(
         "td",
@@ -73,10 +99,10 @@ function rowsTable(name, rows, counts = new Set()) {
         dataText(named ? "code" : "span", {}, text, 120),
       );
     });
-    return element("tr", { class: counts.has(row.rank) ? "hit" : null }, cells);
+    return element("tr", { class: counts.has(row) ? "hit" : null }, cells);
   });
   return scrolling(
-    name,
+    shown(name),
     element(
       "table",
       { class: "calculated" },
@@ -86,12 +112,14 @@ function rowsTable(name, rows, counts = new Set()) {
   );
 }
 
-function cellText(value, key, whole) {
+/** @param {unknown} value @param {string} key @param {boolean} whole */
+function calculatedText(value, key, whole) {
   if (value === null) return "–";
   if (typeof value !== "number" || whole) return String(value);
-  return UNITS.includes(key) ? amount(value) : number(value, undefined, 4);
+  return AMOUNTS.includes(key) ? amount(value) : number(value, undefined, 4);
 }
 
-function exact(value) {
+/** @param {unknown} value */
+function exactly(value) {
   return value === null ? "left out" : String(value);
 }

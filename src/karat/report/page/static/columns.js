@@ -1,118 +1,221 @@
-// The columns of the table of queries.
+// The columns of the list of queries.
 
-import { dataText, element, gauge } from "./dom.js";
+import { dataText, element, shownUpTo } from "./dom.js";
+import { axisEnds, dotPlot, largestValue } from "./dots.js";
 import { grouped, number, signed } from "./numbers.js";
 import { OUTCOMES, difference, fieldText, numbersOf, textKeys } from "./rows.js";
+import { runColours } from "./run_colours.js";
 
-const SHOWN_FIELDS = 3;
-const SHOWN_RUNS = 6;
-export const LONGEST = 160; // characters of a text in a cell
+/** @typedef {import("./filters.js").Filtering} Filtering */
+/** @typedef {import("./types").Measure} Measure */
+/**
+ * @typedef {object} Column
+ * @property {string} key
+ * @property {string} words The title.
+ * @property {string} kind The class of its cells.
+ * @property {boolean} ofMeasure Whether it shows values, so that the worst come first.
+ * @property {() => Float64Array} keys What rows are sorted by.
+ * @property {(row: number) => HTMLElement} cell
+ * @property {string} [colour] Of the run that the column is about.
+ * @property {HTMLElement} [below] What the head shows below the title.
+ */
 
-// The current columns: their titles, sort keys and cells.
+const SHOWN_FIELDS = 2;
+const ALL_FIRST_HITS = 4; // with more runs, only the first hits of the compared runs are shown
+export const LONGEST = 200; // characters of a text in a cell
+const LONGEST_NAME = 40;
+
+/**
+ * The current columns.
+ * @param {Filtering & { keys: Map<string, Float64Array> }} table
+ * @returns {Column[]}
+ */
 export function columnsOf(table) {
-  const { page, rows, state, values } = table;
-  const measure = page.measures[state.measure];
-  const cached = (key, make) => {
-    if (!table.keys.has(key)) table.keys.set(key, make());
-    return table.keys.get(key);
-  };
-  const columns = [
-    { key: "query", words: "query", keys: () => cached("query", () => textKeys(rows.ids)) },
-  ];
-  rows.fields.slice(0, SHOWN_FIELDS).forEach((field, at) => {
-    const key = `field${at}`;
-    const code = (row) => (field.codes[row] < 0 ? NaN : field.codes[row]);
-    const keys = () => (field.words ? numbersOf(rows.n, code) : textKeys(field.texts));
-    const cell = (row) => dataText("td", { class: "field" }, fieldText(field, row) ?? "–", LONGEST);
-    columns.push({ key, words: field.name, kind: "field", keys: () => cached(key, keys), cell });
-  });
-  const most = largest(values, measure);
-  for (const run of runsShown(page, state)) {
-    const cell = (row) => valueCell(values[run][row], measure, most);
-    columns.push({
-      key: `value${run}`,
-      words: page.runs[run],
-      kind: "numeric",
-      keys: () => values[run],
-      cell,
-    });
-  }
-  if (state.against !== null) {
-    const keys = () => numbersOf(rows.n, (row) => difference(values, state, row));
-    const cell = (row) => differenceCell(difference(values, state, row), measure);
-    const words =
-      page.runs.length > 2 ? `${page.runs[state.run]} − ${page.runs[state.against]}` : "difference";
-    columns.push({ key: "difference", words, kind: "numeric", keys, cell });
-  }
-  const outcomes = rows.outcomes[state.run];
-  if (outcomes) columns.push(...outcomeColumns(rows, outcomes, rows.codes[state.run]));
-  return columns;
-}
-
-function outcomeColumns(rows, { first, found }, codes) {
-  const rank = (row) => first[row] || NaN;
-  const known = (row) => rows.wanted[row] > 0 && OUTCOMES[codes[row]][0] !== "unknown";
-  const share = (row) => (known(row) ? found[row] / rows.wanted[row] : NaN);
-  const text = (row) => {
-    const [name, label] = OUTCOMES[codes[row]];
-    if (["failed", "missing", "unknown"].includes(name)) return label;
-    return `${grouped(found[row])} of ${grouped(rows.wanted[row])}`;
-  };
   return [
-    {
-      key: "first",
-      words: "first hit",
-      kind: "numeric",
-      keys: () => numbersOf(rows.n, rank),
-      cell: (row) => element("td", { class: "numeric" }, first[row] ? grouped(first[row]) : "–"),
-    },
-    {
-      key: "found",
-      words: "found",
-      kind: "numeric",
-      keys: () => numbersOf(rows.n, share),
-      cell: (row) => element("td", { class: "numeric" }, text(row)),
-    },
+    queryColumn(table),
+    dotColumn(table),
+    ...valueColumns(table),
+    ...(table.state.a === null ? [] : [changeColumn(table)]),
+    ...(table.rows.outcomes.length ? [firstHitColumn(table)] : []),
+    ...fieldColumns(table),
   ];
 }
 
-// All runs if there are few, otherwise the two compared runs.
-export function runsShown(page, state) {
-  if (page.runs.length <= SHOWN_RUNS) return [...page.runs.keys()];
-  return [...new Set([state.against, state.run])];
+/**
+ * Sort keys of texts take long to make, so they are kept.
+ * @param {Map<string, Float64Array>} kept
+ * @param {string} key
+ * @param {() => Float64Array} make
+ */
+function keptKeys(kept, key, make) {
+  return () => {
+    const keys = kept.get(key) ?? make();
+    kept.set(key, keys);
+    return keys;
+  };
 }
 
-export function ofMeasure(key) {
-  return key === "difference" || key.startsWith("value");
+/** @param {Filtering & { keys: Map<string, Float64Array> }} table @returns {Column} */
+function queryColumn({ rows, keys }) {
+  return {
+    key: "query",
+    words: "query",
+    kind: "query",
+    ofMeasure: false,
+    keys: keptKeys(keys, "query", () => textKeys(rows.ids)),
+    cell: (row) => {
+      const text = rows.texts?.[row];
+      return element(
+        "th",
+        { scope: "row", class: "query" },
+        dataText("button", { type: "button", class: "open" }, rows.ids[row], LONGEST),
+        text ? dataText("span", { class: "beginning" }, text, LONGEST) : null,
+      );
+    },
+  };
 }
 
-// The value of a full bar: 1, or the largest value if there is a unit or values exceed 1.
-function largest(values, { unit }) {
-  let most = unit ? 0 : 1;
-  values.forEach((each) => {
-    for (const value of each) if (value > most) most = value;
+/** @param {Filtering} table @returns {Column} */
+function dotColumn({ page, rows, state, values }) {
+  const measure = page.measures[state.measure];
+  const most = largestValue(values, measure);
+  const plot = { values, most, colours: runColours(page, state) };
+  const mean = (/** @type {number} */ row) => {
+    let sum = 0;
+    for (const each of values) sum += each[row];
+    return sum / values.length;
+  };
+  return {
+    key: "runs",
+    words: page.runs.length > 1 ? "all runs" : measure.label,
+    kind: "dots",
+    ofMeasure: true,
+    keys: () => numbersOf(rows.n, mean),
+    cell: (row) => element("td", { class: "dots" }, dotPlot(page, measure, plot, row)),
+    below: axisEnds(measure, most),
+  };
+}
+
+/** @param {Filtering} table @returns {Column[]} */
+function valueColumns({ page, state, values }) {
+  const measure = page.measures[state.measure];
+  const colours = runColours(page, state);
+  const compared = /** @type {const} */ (["a", "b"]).filter((side) => state[side] !== null);
+  return compared.map((side) => {
+    const run = state[side] ?? 0;
+    return {
+      key: side,
+      words: page.runs[run],
+      kind: "numeric value",
+      ofMeasure: true,
+      keys: () => values[run],
+      cell: (row) => valueCell(values[run][row], measure),
+      colour: colours[run],
+    };
   });
-  return most;
 }
 
-function valueCell(value, measure, most) {
+/** @param {Filtering} table @returns {Column} */
+function changeColumn({ page, rows, state, values }) {
+  const measure = page.measures[state.measure];
+  return {
+    key: "change",
+    words: "change",
+    kind: "numeric difference",
+    ofMeasure: true,
+    keys: () => numbersOf(rows.n, (row) => difference(values, state, row)),
+    cell: (row) => differenceCell(difference(values, state, row), measure),
+  };
+}
+
+/** @param {Filtering} table @returns {Column} */
+function firstHitColumn({ page, rows, state }) {
+  const compared = state.a === null ? [state.b] : [state.a, state.b];
+  const runs = page.runs.length <= ALL_FIRST_HITS ? page.runs.map((_, run) => run) : compared;
+  const colours = runColours(page, state);
+  const hit = (/** @type {number} */ run, /** @type {number} */ row) => {
+    const [kind, text] = firstHit(rows, run, row);
+    const name = shownUpTo(page.runs[run], LONGEST_NAME);
+    const named = element("span", { class: "run-name", dir: "auto", title: name }, name);
+    const place = element("span", { class: kind }, text);
+    return element("span", { class: "hit" }, runDot(colours[run]), named, " ", place, " ");
+  };
+  return {
+    key: "first",
+    words: "first hit",
+    kind: "first",
+    ofMeasure: false,
+    keys: () => numbersOf(rows.n, (row) => rows.outcomes[state.b].first[row] || NaN),
+    cell: (row) => element("td", { class: "first" }, runs.map((run) => hit(run, row))),
+  };
+}
+
+/**
+ * The class and text of a first hit.
+ * @param {import("./rows.js").Rows} rows
+ * @param {number} run
+ * @param {number} row
+ */
+function firstHit(rows, run, row) {
+  const [outcome] = OUTCOMES[rows.codes[run][row]];
+  if (outcome === "failed") return ["failed", "failed"];
+  if (outcome === "missing") return ["missing", "not in run"];
+  const rank = rows.outcomes[run].first[row];
+  return rank ? ["place", `#${grouped(rank)}`] : ["no-place", "–"];
+}
+
+/** @param {Filtering & { keys: Map<string, Float64Array> }} table @returns {Column[]} */
+function fieldColumns({ rows, keys }) {
+  const groups = rows.fields.filter(({ codes }) => codes !== null);
+  return groups.slice(0, SHOWN_FIELDS).map((field) => {
+    const key = `field-${field.name}`;
+    const code = (/** @type {number} */ row) => {
+      const found = field.codes?.[row] ?? -1;
+      return found < 0 ? NaN : found;
+    };
+    return {
+      key,
+      words: field.name,
+      kind: "field",
+      ofMeasure: false,
+      keys: keptKeys(keys, key, () => numbersOf(rows.n, code)),
+      cell: (row) => dataText("td", { class: "field" }, fieldText(field, row) ?? "–", LONGEST),
+    };
+  });
+}
+
+/**
+ * A dot in the colour of a run, next to its name.
+ * @param {string} colour
+ */
+export function runDot(colour) {
+  const dot = element("span", { class: "run-dot", "aria-hidden": "true" });
+  dot.style.setProperty("background", colour);
+  return dot;
+}
+
+/** @param {number} value @param {Measure} measure */
+function valueCell(value, measure) {
   const attributes = {
     class: "numeric value",
     "data-value": Number.isNaN(value) ? null : String(value),
   };
-  return element(
-    "td",
-    attributes,
-    element("span", {}, number(value, measure)),
-    gauge(value / most),
-  );
+  return element("td", attributes, number(value, measure));
 }
 
-// A difference, with a mark for better or worse.
+/**
+ * A difference, with a mark for better or worse.
+ * @param {number} value
+ * @param {Measure} measure
+ */
 export function differenceCell(value, measure) {
   const better = measure.higher ? value > 0 : value < 0;
   const moved = value > 0 || value < 0;
   const sign = !moved ? "" : better ? "▲ " : "▼ ";
   const kind = !moved ? "" : better ? " better" : " worse";
-  return element("td", { class: `numeric difference${kind}` }, sign + signed(value, measure));
+  const attributes = {
+    class: `numeric difference${kind}`,
+    "data-value": Number.isNaN(value) ? null : String(value),
+  };
+  return element("td", attributes, sign + signed(value, measure));
 }

@@ -81,6 +81,7 @@ export function startComparison(container, page) {
  * @param {PageData} page
  */
 function createPicker(page) {
+  /** @type {import("./dom.js").Option[]} */
   const options = page.runs.map((name, run) => [String(run), name]);
   /** @param {string} chosen */
   const setA = (chosen) => {

@@ -1,53 +1,56 @@
-// The controls above the table of queries.
+// The controls above the list of queries.
 
 import { choice, element, labelledControl, setOptions } from "./dom.js";
-import { ANY, MOVEMENTS, NO_FILTERS, outcomeOptions, valueOptions } from "./filters.js";
+import { ANY, MOVEMENTS, NO_FILTERS, outcomeOptions, pairWith, valueOptions } from "./filters.js";
+import { changeState, currentState } from "./state.js";
+
+/** @typedef {import("./dom.js").Option} Option */
+/** @typedef {import("./filters.js").Filtering} Filtering */
+/** @typedef {import("./rows.js").Rows} Rows */
+/** @typedef {import("./types").PageData} PageData */
+/**
+ * @typedef {object} Controls
+ * @property {HTMLFormElement} form
+ * @property {HTMLInputElement} search
+ * @property {Record<string, HTMLElement>} choices
+ * @property {HTMLButtonElement} clear
+ */
 
 const PAUSE = 150; // milliseconds after the last key press before a search
 
-// Create the controls that these queries and runs need.
-export function createControls({ page, rows }, change) {
-  const numbered = (names) => names.map((name, at) => [String(at), name]);
-  const set = (name) => (value) => change({ [name]: value });
-  const setNumber = (name) => (value) => change({ [name]: Number(value) });
-  const search = element("input", {
-    type: "search",
-    placeholder: rows.texts ? "id or text" : "id",
-  });
-  let typing = 0;
-  search.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => change({ search: search.value }), PAUSE);
-  });
+/**
+ * Create the controls that these queries and runs need.
+ * @param {PageData} page
+ * @param {Rows} rows
+ * @returns {Controls}
+ */
+export function createControls(page, rows) {
+  const search = searchField(rows);
+  const measures = numbered(page.measures.map(({ label }) => label));
+  /** @type {Record<string, HTMLElement>} */
   const choices = {
-    measure: choice(
-      "measure",
-      numbered(page.measures.map(({ label }) => label)),
-      "0",
-      setNumber("measure"),
-    ),
+    measure: choice("measure", measures, "0", (value) => changeState({ measure: Number(value) })),
   };
-  if (page.runs.length > 1) {
-    choices.run = choice("run", numbered(page.runs), "0", setNumber("run"));
-    choices.against = choice("compared with", numbered(page.runs), "0", setNumber("against"));
-    choices.movement = choice("change", MOVEMENTS, ANY, set("movement"));
+  const several = page.runs.length > 1;
+  if (several) {
+    const choose = (/** @type {"a" | "b"} */ side) => (/** @type {string} */ value) =>
+      changeState(pairWith(currentState(), side, Number(value)));
+    choices.a = choice("run A", numbered(page.runs), "0", choose("a"));
+    choices.b = choice("run B", numbered(page.runs), "0", choose("b"));
+    choices.movement = choice("change", MOVEMENTS, ANY, (movement) => changeState({ movement }));
   }
-  choices.outcome = choice("outcome", [[ANY, "any"]], ANY, set("outcome"));
-  const fields = rows.fields.flatMap(({ name, words }, at) => (words ? [[String(at), name]] : []));
-  if (fields.length) {
-    choices.field = choice("group", [[ANY, "any"], ...fields], ANY, (field) =>
-      change({ field, value: ANY }),
-    );
-    choices.value = choice("value", [[ANY, "any"]], ANY, set("value"));
-  }
+  choices.outcome = choice(several ? "found by B" : "found?", [[ANY, "any"]], ANY, (outcome) =>
+    changeState({ outcome }),
+  );
+  Object.assign(choices, groupChoices(rows));
   const clear = element(
     "button",
-    { type: "button", onclick: () => change(NO_FILTERS) },
+    { type: "button", class: "clear", onclick: () => changeState(NO_FILTERS) },
     "clear filters",
   );
   const form = element(
     "form",
-    { class: "controls", role: "search", onsubmit: (event) => event.preventDefault() },
+    { class: "controls", role: "search", "aria-label": "Queries", onsubmit: stay },
     labelledControl("search", search, "search"),
     Object.values(choices),
     clear,
@@ -55,20 +58,64 @@ export function createControls({ page, rows }, change) {
   return { form, search, choices, clear };
 }
 
-// Set every control to the current state.
+/** @param {Event} event */
+function stay(event) {
+  event.preventDefault();
+}
+
+/** @param {string[]} names @returns {Option[]} */
+function numbered(names) {
+  return names.map((name, at) => [String(at), name]);
+}
+
+/** @param {Rows} rows */
+function searchField(rows) {
+  const placeholder = rows.texts ? "id or text" : "id";
+  const search = element("input", { type: "search", placeholder });
+  let typing = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => changeState({ search: search.value }), PAUSE);
+  });
+  return search;
+}
+
+/** @param {Rows} rows @returns {Record<string, HTMLElement>} */
+function groupChoices(rows) {
+  /** @type {Option[]} */
+  const fields = rows.fields.flatMap(({ name, words }, at) => (words ? [[String(at), name]] : []));
+  if (!fields.length) return {};
+  const any = /** @type {Option} */ ([ANY, "any"]);
+  return {
+    field: choice("group", [any, ...fields], ANY, (field) => changeState({ field, value: ANY })),
+    value: choice("value", [any], ANY, (value) => changeState({ value })),
+  };
+}
+
+/**
+ * Set every control to the current state.
+ * @param {Filtering & { controls: Controls }} table
+ */
 export function showControls(table) {
   const { rows, state } = table;
   const { search, choices, clear } = table.controls;
   if (document.activeElement !== search) search.value = state.search;
-  const select = (name) => choices[name]?.querySelector("select");
-  for (const name of ["measure", "run", "against", "movement", "field"]) {
-    if (select(name)) select(name).value = String(state[name]);
-  }
-  setOptions(select("outcome"), outcomeOptions(table), state.outcome);
-  if (choices.value) {
-    const field = state.field === ANY ? null : rows.fields[state.field];
-    choices.value.hidden = field === null;
-    setOptions(select("value"), [[ANY, "any"], ...(field ? valueOptions(field) : [])], state.value);
-  }
-  clear.hidden = Object.keys(NO_FILTERS).every((name) => state[name] === NO_FILTERS[name]);
+  /** @param {string} name @param {(select: HTMLSelectElement) => void} set */
+  const set = (name, set) => {
+    const select = choices[name]?.querySelector("select");
+    if (select) set(select);
+  };
+  for (const name of /** @type {const} */ (["measure", "a", "b", "movement", "field"]))
+    set(name, (select) => {
+      select.value = String(state[name]);
+    });
+  set("outcome", (select) => setOptions(select, outcomeOptions(table), state.outcome));
+  set("value", (select) => {
+    const field = state.field === ANY ? undefined : rows.fields[Number(state.field)];
+    choices.value.hidden = !field;
+    setOptions(select, [[ANY, "any"], ...(field ? valueOptions(field) : [])], state.value);
+  });
+  clear.hidden = /** @type {const} */ (["search", "field", "value", "outcome", "movement"]).every(
+    (name) => state[name] === NO_FILTERS[name],
+  );
 }

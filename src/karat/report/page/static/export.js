@@ -82,8 +82,11 @@ export async function downloadPng(svg, name) {
  */
 export function downloadCsv(name, rows) {
   const text = rows.map((row) => row.map(csvCell).join(",") + "\r\n").join("");
-  // The byte order mark is for spreadsheets, which would not read UTF-8 without it.
-  downloadUrl(`${name}.csv`, `data:text/csv;charset=utf-8,${encodeURIComponent(`\ufeff${text}`)}`);
+  // The byte order mark is for spreadsheets, which would not read UTF-8 without it. Data URLs are
+  // limited to two megabytes.
+  const url = URL.createObjectURL(new Blob([`\ufeff${text}`], { type: "text/csv" }));
+  downloadUrl(`${name}.csv`, url);
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
 /**

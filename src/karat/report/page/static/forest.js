@@ -198,6 +198,7 @@ function forestPlot({ difference, low, high, mark }, measure, extent) {
   const x = (value) => percent((sign * value) / extent);
   const stroke = mark === "" ? "var(--muted)" : `var(--${mark})`;
   const zero = { x1: "50%", x2: "50%", y1: 0, y2: FOREST_HEIGHT, stroke: "var(--line-strong)" };
+  /** @type {SVGElement[]} */
   const parts = [svgElement("line", zero)];
   if (low !== null && high !== null) {
     const whisker = { stroke, "stroke-width": 2 };

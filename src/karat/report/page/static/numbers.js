@@ -1,46 +1,68 @@
 // Numbers in the same format as in the tables of the terminal.
 
+/** @typedef {{ unit?: string | null, whole?: boolean }} Format */
+
 const DASH = "–";
 
-// Format a value of a measure: three decimals; counts as integers; amounts by their size.
+/**
+ * Format a value of a measure: three decimals; counts as integers; amounts by their size.
+ * @param {number | null} value
+ * @param {Format} [measure]
+ */
 export function number(value, measure, decimals = 3) {
   if (value === null || Number.isNaN(value)) return DASH;
   if (measure?.whole && Number.isInteger(value)) return grouped(fixed(value, 0));
   return measure?.unit ? amount(value) : fixed(value, decimals);
 }
 
-// Format an amount: two decimals, or as many as needed for three significant digits.
+/**
+ * Format an amount: two decimals, or as many as needed for three significant digits.
+ * @param {number} value
+ */
 export function amount(value) {
   const exponent = value > 0 ? Number(value.toExponential().split("e")[1]) : 0;
   return grouped(fixed(value, Math.max(2, 2 - exponent)));
 }
 
-// Format a difference between two values of a measure, with its sign.
+/**
+ * Format a difference between two values of a measure, with its sign.
+ * @param {number | null} value
+ * @param {Format} [measure]
+ */
 export function signed(value, measure) {
   if (value === null || Number.isNaN(value)) return DASH;
   return (value > 0 ? "+" : value < 0 ? "-" : "") + number(Math.abs(value), measure);
 }
 
+/** @param {number | string} digits */
 export function grouped(digits) {
   const [whole, ...rest] = String(digits).split(".");
   return [whole.replace(/\B(?=(\d{3})+$)/g, ","), ...rest].join(".");
 }
 
-// "1 query", "2 queries", like errors.counted.
+/**
+ * "1 query", "2 queries", like errors.counted.
+ * @param {number} count
+ * @param {string} word
+ */
 export function counted(count, word) {
   const many = word.endsWith("y") ? `${word.slice(0, -1)}ies` : `${word}s`;
   return `${grouped(count)} ${count === 1 ? word : many}`;
 }
 
-// Python rounds half to even, toFixed rounds half away from zero. Only odd multiples of
-// 2^-(decimals + 1) are exact halves, and scaling by a power of two is exact.
+/**
+ * Python rounds half to even, toFixed rounds half away from zero. Only odd multiples of
+ * 2^-(decimals + 1) are exact halves, and scaling by a power of two is exact.
+ * @param {number} value
+ * @param {number} decimals
+ */
 function fixed(value, decimals) {
   const size = Math.abs(value);
   const digitsAfterPoint = Math.min(decimals, 99);
   const scaled = size * 2 ** (digitsAfterPoint + 1);
   let digits = size.toFixed(digitsAfterPoint);
   const middle = digitsAfterPoint > 0 && Number.isInteger(scaled) && scaled % 2 === 1;
-  if (middle && digits.at(-1) % 2 === 1) digits = size.toFixed(digitsAfterPoint + 1).slice(0, -1);
+  if (middle && Number(digits.at(-1)) % 2 === 1) digits = size.toFixed(digitsAfterPoint + 1).slice(0, -1);
   return (value < 0 || Object.is(value, -0) ? "-" : "") + digits;
 }
 

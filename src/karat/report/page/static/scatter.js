@@ -430,7 +430,7 @@ function nextPoint(points, from, key) {
   return nearest;
 }
 
-/** @param {HTMLElement} tooltip @param {number} x @param {number} y @param {Node[]} content */
+/** @param {HTMLElement} tooltip @param {number} x @param {number} y @param {(Node | string)[]} content */
 function showTooltip(tooltip, x, y, content) {
   tooltip.replaceChildren(...content);
   tooltip.hidden = false;
@@ -447,7 +447,7 @@ function showTooltip(tooltip, x, y, content) {
   place("bottom", above ? SCATTER_SIDE - y + TOOLTIP_GAP : null);
 }
 
-/** @param {ScatterData} data @param {ScatterPoint} point @returns {Node[]} */
+/** @param {ScatterData} data @param {ScatterPoint} point @returns {(Node | string)[]} */
 function pointTooltip({ page, a, b, measure, ids, texts }, { queries }) {
   const named = queries.slice(0, NAMED_QUERIES).flatMap(({ row }) => {
     const text = texts?.[row];
@@ -470,7 +470,7 @@ function pointTooltip({ page, a, b, measure, ids, texts }, { queries }) {
   ].filter((node) => node !== "");
 }
 
-/** @param {ScatterData} data @param {SVGRectElement} square @returns {Node[]} */
+/** @param {ScatterData} data @param {SVGRectElement} square @returns {(Node | string)[]} */
 function squareTooltip({ page, a, b }, square) {
   return [
     element("strong", {}, counted(Number(square.dataset.count), "query")),

@@ -1,274 +1,358 @@
-// The table of queries: search, sorting, filters, pagination, and opening a query.
+// The list of queries: its rows, sorting, and opening a query.
 
-import { dataText, element, shown } from "./dom.js";
-import { readPage } from "./data.js";
+import { dataText, element, shown, shownUpTo } from "./dom.js";
 import { counted, grouped } from "./numbers.js";
-import { openRows, passing, sortedRows, valuesOf } from "./rows.js";
-import { LONGEST, columnsOf, ofMeasure, runsShown } from "./columns.js";
-import { ANY, NO_FILTERS, testsOf } from "./filters.js";
+import { hasFailed, numbersOf, openRows, passing, sortedRows, valuesOf } from "./rows.js";
+import { columnsOf, runDot } from "./columns.js";
+import { namedFilters, testsOf } from "./filters.js";
 import { createControls, showControls } from "./controls.js";
+import { createSharing } from "./query_export.js";
 import { createView } from "./query.js";
+import { OTHER_RUN, runColours } from "./run_colours.js";
+import { changeState, currentState, onStateChange } from "./state.js";
 
-const ROWS = 100; // per page: fast to lay out, and usable with the keyboard
+/** @typedef {import("./columns.js").Column} Column */
+/** @typedef {import("./controls.js").Controls} Controls */
+/** @typedef {import("./rows.js").Rows} Rows */
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./types").PageData} PageData */
+/** @typedef {ReturnType<typeof createParts>} Parts */
+/** @typedef {{ column: Column, descending: boolean, failedFirst: boolean }} Order */
+/**
+ * @typedef {object} Table
+ * @property {PageData} page
+ * @property {Rows} rows
+ * @property {State} state
+ * @property {Float64Array[]} values Of the chosen measure, by run and row.
+ * @property {Map<string, Float64Array>} keys Sort keys that do not depend on the state.
+ * @property {Column[]} columns
+ * @property {Uint32Array} order All rows.
+ * @property {Uint32Array} filtered The rows that pass the filters.
+ * @property {number} most How many rows are shown.
+ * @property {string} orderedBy
+ * @property {string} shownFor The state that the list shows.
+ * @property {string | null} opened The query that is or was opened last.
+ * @property {Controls} controls
+ * @property {Parts} parts
+ */
 
-let started = null;
+const FIRST_ROWS = 20;
+const MORE_ROWS = 50;
+const LONGEST_TITLE = 24; // characters of the title of a column
+/** @type {Record<string, number>} */
+const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
-// Add the table to a section of the page; openQuery and setFilters wait for it.
-export function startQueries(container) {
-  started = start(container);
-  return started;
-}
+/** @type {PageData | null} */
+let listedPage = null;
 
-// Open a query by its id.
-export async function openQuery(id) {
-  const table = await started;
-  const row = table?.rows.ids.indexOf(id) ?? -1;
-  if (row >= 0) table.view.open(row);
-}
-
-// Set filters by name and clear all others.
-// Names: run, against, measure, outcome, movement, field, value, search.
-export async function setFilters(filters) {
-  const table = await started;
-  if (!table) return;
-  const { page, rows } = table;
-  const changes = { ...NO_FILTERS };
-  const put = (name, list) => {
-    if (list.includes(filters[name])) changes[name] = list.indexOf(filters[name]);
+/**
+ * Add the list to a section of the page.
+ * @param {HTMLElement} container
+ * @param {PageData} page
+ */
+export async function startQueries(container, page) {
+  listedPage = page;
+  if (!page.n) return;
+  const state = currentState();
+  const [rows, values] = await Promise.all([openRows(page), valuesOfAll(page, state.measure)]);
+  const controls = createControls(page, rows);
+  /** @type {Table} */
+  const table = {
+    page,
+    rows,
+    state,
+    values,
+    keys: new Map(),
+    columns: [],
+    order: new Uint32Array(),
+    filtered: new Uint32Array(),
+    most: FIRST_ROWS,
+    orderedBy: "",
+    shownFor: "",
+    opened: null,
+    controls,
+    parts: /** @type {any} */ (null),
   };
-  put("run", page.runs);
-  put("against", page.runs);
-  put(
-    "measure",
-    page.measures.map(({ name }) => name),
-  );
-  for (const name of ["outcome", "movement", "search"]) changes[name] = filters[name] ?? ANY;
-  const field = rows.fields.findIndex(({ name, words }) => words && name === filters.field);
-  if (field >= 0) {
-    changes.field = String(field);
-    changes.value = String(rows.fields[field].words.indexOf(filters.value ?? null));
-  }
-  await choose(table, changes);
-}
-
-async function start(container) {
-  const page = readPage();
-  if (!page.n) return null;
-  const rows = await openRows(page);
-  const [against, run] = page.pair ?? [null, 0];
-  const state = { measure: 0, run, against, page: 0, ...NO_FILTERS };
-  state.sort = { key: against === null ? `value${run}` : "difference", descending: false };
-  state.sort.descending = !page.measures[0].higher;
-  const table = { page, rows, state, keys: new Map(), filtered: new Uint32Array(), requests: 0 };
-  const change = (changes) => choose(table, changes);
-  table.view = createView(table, change);
-  table.controls = createControls(table, change);
   table.parts = createParts(table);
-  container.append(table.controls.form, ...table.parts.all);
+  container.append(controls.form, ...table.parts.all);
   await refresh(table);
-  openFromHash(table);
-  addEventListener("hashchange", () => openFromHash(table));
-  return table;
+  createView(table);
+  onStateChange(() => {
+    refresh(table);
+    checkQuery(table);
+    followQuery(table);
+  });
+  checkQuery(table);
 }
 
-function openFromHash(table) {
-  const id = new URLSearchParams(location.hash.slice(1)).get("query");
-  const row = id === null ? -1 : table.rows.ids.indexOf(id);
-  if (row >= 0) table.view.open(row);
-  else table.view.close();
+/**
+ * Set filters by name and clear all others.
+ * @param {Record<string, string | null>} filters See namedFilters.
+ */
+export function setFilters(filters) {
+  if (listedPage) changeState(namedFilters(listedPage, currentState(), filters));
 }
 
-// Change the state and update the table.
-async function choose(table, changes) {
-  const { page, state } = table;
-  const before = page.measures[state.measure].higher;
-  Object.assign(state, changes);
-  const after = page.measures[state.measure].higher;
-  // Worst first stays worst first if the direction of the measure changes.
-  if (before !== after && ofMeasure(state.sort.key)) state.sort.descending = !state.sort.descending;
-  await refresh(table);
+/** @param {PageData} page @param {number} measure */
+function valuesOfAll(page, measure) {
+  return valuesOf(
+    page,
+    measure,
+    page.runs.map((_, run) => run),
+  );
 }
 
+/**
+ * Tell the reader if a link leads to a query that does not exist.
+ * @param {Table} table
+ */
+function checkQuery({ rows, state }) {
+  if (state.query === null || rows.ids.includes(state.query)) return;
+  /** @type {HTMLElement} */
+  const unknown = element(
+    "div",
+    { class: "unknown-query", role: "alert" },
+    element(
+      "p",
+      {},
+      "The report has no query ",
+      dataText("code", {}, state.query, 200),
+      ".",
+    ),
+    element("button", { type: "button", onclick: () => unknown.remove() }, "dismiss"),
+  );
+  document.querySelector(".unknown-query")?.remove();
+  document.body.append(unknown);
+  changeState({ query: null });
+}
+
+/**
+ * After a query was closed that was reached from another one, focus its row.
+ * @param {Table} table
+ */
+function followQuery(table) {
+  const { rows, state, opened, parts } = table;
+  if (state.query !== null) table.opened = state.query;
+  else if (opened !== null && parts.body.contains(document.activeElement)) {
+    const row = rows.ids.indexOf(opened);
+    focusRow(parts.body, [...parts.body.rows].find((line) => Number(line.dataset.row) === row));
+  }
+}
+
+/**
+ * Show the list for the current state, unless it is shown already.
+ * @param {Table} table
+ */
 async function refresh(table) {
   const { page, state } = table;
-  state.page = 0;
-  table.requests += 1;
-  const { requests } = table;
-  const values = await valuesOf(page, state.measure, runsShown(page, state));
-  if (table.requests !== requests) return; // something else was chosen in the meantime
-  table.values = values;
+  const shownFor = JSON.stringify({ ...state, query: null });
+  if (table.shownFor === shownFor) return;
+  table.shownFor = shownFor;
+  const values = await valuesOfAll(page, state.measure);
+  if (table.shownFor !== shownFor) return; // something else was chosen in the meantime
+  Object.assign(table, { values, most: FIRST_ROWS });
   table.columns = columnsOf(table);
-  if (!table.columns.some(({ key }) => key === state.sort.key))
-    state.sort.key = `value${state.run}`;
-  reorder(table);
-}
-
-function reorder(table) {
-  const { state } = table;
-  const { key, descending } = state.sort;
-  const sorted = table.columns.find((column) => column.key === key);
+  const order = orderOf(table);
   // If only filters changed, the order is the same.
-  const by = [key, descending, state.measure, state.run, state.against].join();
-  if (table.orderedBy !== by) table.order = sortedRows(sorted.keys(), descending);
-  table.orderedBy = by;
+  const { column, descending, failedFirst } = order;
+  const orderedBy = [column.key, descending, failedFirst, state.measure, state.a, state.b].join();
+  if (table.orderedBy !== orderedBy) table.order = sortedBy(table, order);
+  table.orderedBy = orderedBy;
   table.filtered = passing(table.order, testsOf(table));
   showControls(table);
-  showHead(table, sorted);
-  showPage(table);
+  showLegend(table);
+  showHead(table, order);
+  showCount(table, order);
+  showRows(table);
 }
 
-// The elements that persist when the rows change.
+/**
+ * The order of the rows. By default, what failed in run b comes first, then what is worst.
+ * @param {Table} table
+ * @returns {Order}
+ */
+function orderOf({ page, rows, state, columns }) {
+  const chosen = columns.find(({ key }) => key === state.sort);
+  if (chosen) return { column: chosen, descending: state.descending, failedFirst: false };
+  const key = state.a === null ? "b" : "change";
+  const column = columns.find((each) => each.key === key) ?? columns[0];
+  const failedFirst = rows.ids.some((_, row) => hasFailed(rows, state.b, row));
+  return { column, descending: !page.measures[state.measure].higher, failedFirst };
+}
+
+/** @param {Table} table @param {Order} order */
+function sortedBy({ rows, state }, { column, descending, failedFirst }) {
+  const keys = column.keys();
+  if (!failedFirst) return sortedRows(keys, descending);
+  const first = descending ? Infinity : -Infinity;
+  const withFailed = (/** @type {number} */ row) =>
+    hasFailed(rows, state.b, row) ? first : keys[row];
+  return sortedRows(numbersOf(rows.n, withFailed), descending);
+}
+
+/**
+ * The elements that persist when the rows change.
+ * @param {Table} table
+ */
 function createParts(table) {
-  const { state } = table;
   const head = element("thead");
   const body = element("tbody", {
-    onkeydown: (event) => moveFocus(table, event),
-    onclick: (event) => {
-      const line = event.target.closest("tr");
-      if (!line || getSelection().toString()) return; // text is selected, for example to copy it
-      focusRow(body, line.querySelector("button.open"));
-      table.view.open(Number(line.dataset.row));
-    },
+    onkeydown: (/** @type {KeyboardEvent} */ event) => moveFocus(table, event),
+    onclick: (/** @type {MouseEvent} */ event) => openRow(table, event),
   });
-  const order = element("p", { class: "note", id: "queries-order", dir: "auto" });
-  const status = element("p", { class: "count", role: "status", "aria-live": "polite" });
-  const turn = (label, by) => {
-    const onclick = () => turnTo(table, state.page + by);
-    return element("button", { type: "button", onclick }, label);
-  };
-  const pages = { back: turn("‹ previous", -1), on: turn("next ›", 1), position: element("span") };
-  const region = { class: "scroll rows", role: "region", tabindex: "0", "aria-label": "Queries" };
-  const box = element(
-    "div",
-    region,
-    element("table", { class: "queries", "aria-describedby": "queries-order" }, head, body),
-  );
-  const turning = element("div", { class: "controls pages" }, pages.back, pages.position, pages.on);
-  return { all: [status, order, box, turning], head, order, body, status, pages, box, turning };
+  const status = element("p", { class: "count", role: "status", dir: "auto" });
+  const legend = element("ul", { class: "run-legend", "aria-label": "Colours of the runs" });
+  const more = element("button", { type: "button", class: "more", onclick: () => showMore(table) });
+  const hint = element("p", { class: "hint" }, "↑ ↓ or j k: move between rows · Enter: open");
+  const above = element("div", { class: "above-rows" }, status, createSharing(() => table));
+  const list = element("table", { class: "queries", "aria-label": "Queries" }, head, body);
+  const below = element("div", { class: "below-rows" }, more, hint);
+  return { all: [above, legend, list, below], head, body, status, legend, more };
 }
 
-function showHead(table, sorted) {
-  const {
-    columns,
-    state,
-    parts: { head, order },
-    page,
-  } = table;
+/** @param {Table} table */
+function showLegend({ page, state, parts: { legend } }) {
+  const colours = runColours(page, state);
+  const coloured = page.runs.flatMap((run, at) => {
+    const side = at === state.a ? " (A)" : at === state.b && state.a !== null ? " (B)" : "";
+    const name = dataText("span", {}, run, 60);
+    return colours[at] === OTHER_RUN
+      ? []
+      : [element("li", {}, runDot(colours[at]), name, side)];
+  });
+  const others = page.runs.length - coloured.length;
+  const rest = others && element("li", {}, runDot(OTHER_RUN), counted(others, "other run"));
+  legend.replaceChildren(...coloured, ...(rest ? [rest] : []));
+  legend.hidden = page.runs.length < 2;
+}
+
+/** @param {Table} table @param {Order} order */
+function showHead({ page, columns, state, parts: { head } }, order) {
+  const higher = page.measures[state.measure].higher;
   const cells = columns.map((column) => {
-    const active = column === sorted;
-    const direction = state.sort.descending ? "descending" : "ascending";
-    const mark = active ? (state.sort.descending ? " ↓" : " ↑") : "";
-    const sort = element(
-      "button",
-      { type: "button", onclick: () => sortBy(table, column) },
-      dataText("span", {}, column.words, 60),
-      mark,
-    );
+    const active = column === order.column;
+    const direction = order.descending ? "descending" : "ascending";
+    const mark = active ? (order.descending ? " ↓" : " ↑") : "";
+    const sort = () =>
+      changeState({
+        sort: column.key,
+        descending: active ? !order.descending : column.ofMeasure && !higher,
+      });
     return element(
       "th",
       { scope: "col", class: column.kind, "aria-sort": active ? direction : null },
-      sort,
+      element(
+        "button",
+        { type: "button", title: shownUpTo(column.words, 200), onclick: sort },
+        column.colour ? runDot(column.colour) : null,
+        element("span", {}, dataText("span", {}, column.words, LONGEST_TITLE), mark),
+      ),
+      column.below,
     );
   });
-  const focused = [...head.querySelectorAll("button")].indexOf(document.activeElement);
+  const focused = [...head.querySelectorAll("button")].findIndex(
+    (button) => button === document.activeElement,
+  );
   head.replaceChildren(element("tr", {}, cells));
-  if (focused >= 0) head.querySelectorAll("button")[focused]?.focus();
-  const measure = page.measures[state.measure];
-  order.replaceChildren(shown(`${measure.label}: ${measure.title}. ${orderText(table, sorted)}`));
+  head.querySelectorAll("button")[focused]?.focus();
 }
 
-function orderText({ page, state }, sorted) {
-  const measure = page.measures[state.measure];
-  const worst = state.sort.descending !== measure.higher;
-  if (sorted.key === "difference") {
-    const change = worst ? "degradation" : "improvement";
-    return `Sorted by largest ${change} from ${page.runs[state.against]} to ${page.runs[state.run]}.`;
-  }
-  if (ofMeasure(sorted.key))
-    return `Sorted by ${sorted.words}, ${worst ? "worst" : "best"} first.`;
-  return `Sorted by ${sorted.words}, ${state.sort.descending ? "descending" : "ascending"}.`;
-}
-
-function sortBy(table, { key }) {
-  const { page, state } = table;
-  const worst = ofMeasure(key) ? !page.measures[state.measure].higher : false;
-  state.sort = { key, descending: state.sort.key === key ? !state.sort.descending : worst };
-  state.page = 0;
-  reorder(table);
-}
-
-function showPage(table) {
-  const {
-    filtered,
-    rows,
-    state,
-    parts: { body, status, pages, box, turning },
-  } = table;
-  const last = Math.max(0, Math.ceil(filtered.length / ROWS) - 1);
-  const from = state.page * ROWS;
-  const part = filtered.subarray(from, from + ROWS);
-  body.replaceChildren(...Array.from(part, (row, at) => rowOf(table, row, at === 0)));
-  box.scrollTop = 0;
-  const of = filtered.length < rows.n ? ` (of ${grouped(rows.n)})` : "";
-  const range = last ? `${grouped(from + 1)}–${grouped(from + part.length)} of ` : "";
+/** @param {Table} table @param {Order} order */
+function showCount({ page, state, rows, filtered, parts: { status } }, order) {
+  const all = counted(rows.n, "query");
+  const count = filtered.length < rows.n ? `${grouped(filtered.length)} of ${all}` : all;
   status.textContent = filtered.length
-    ? `${range}${counted(filtered.length, "query")}${of}`
+    ? shown(`${count}, ${orderText(page, state, order)}`)
     : "No queries match the filters.";
-  pages.position.textContent = `page ${grouped(state.page + 1)} of ${grouped(last + 1)}`;
-  pages.back.disabled = state.page === 0;
-  pages.on.disabled = state.page === last;
-  turning.hidden = last === 0;
 }
 
-function rowOf({ rows, columns }, row, isFocusable) {
-  const id = rows.ids[row];
-  const open = dataText(
-    "button",
-    { type: "button", class: "open", tabindex: isFocusable ? "0" : "-1" },
-    id,
-    LONGEST,
-  );
-  const text = rows.texts?.[row];
-  const beginning = text ? dataText("span", { class: "beginning" }, text, LONGEST) : null;
-  const query = element("th", { scope: "row" }, open, beginning);
-  return element(
-    "tr",
-    { "data-row": row },
-    query,
-    columns.slice(1).map((column) => column.cell(row)),
-  );
-}
-
-function turnTo(table, page) {
-  table.state.page = page;
-  showPage(table);
-}
-
-// Arrows, Home and End move between rows; Page Up and Page Down change the page.
-function moveFocus(table, event) {
-  const {
-    state,
-    filtered,
-    parts: { body },
-  } = table;
-  const buttons = [...body.querySelectorAll("button.open")];
-  const at = buttons.indexOf(document.activeElement);
-  const last = Math.ceil(filtered.length / ROWS) - 1;
-  const targets = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 };
-  const pages = { PageDown: state.page + 1, PageUp: state.page - 1 };
-  if (event.key in pages) {
-    event.preventDefault();
-    if (pages[event.key] < 0 || pages[event.key] > last) return;
-    turnTo(table, pages[event.key]);
-    body.querySelector("button.open")?.focus();
-  } else if (buttons[targets[event.key]]) {
-    event.preventDefault();
-    focusRow(body, buttons[targets[event.key]]);
+/** @param {PageData} page @param {State} state @param {Order} order */
+function orderText(page, state, { column, descending, failedFirst }) {
+  const { label, higher } = page.measures[state.measure];
+  const worst = descending !== higher;
+  if (column.key === "change" && state.a !== null) {
+    const change = `largest ${worst ? "loss" : "gain"} in ${label}`;
+    const runs = `${page.runs[state.a]} → ${page.runs[state.b]}`;
+    return `${failedFirst ? "failed first, then " : "sorted by "}${change}, ${runs}`;
   }
+  const first = failedFirst ? ", failed first" : "";
+  const words = column.key === "runs" ? `mean ${label} of all runs` : column.words;
+  if (column.ofMeasure) return `sorted by ${words}, ${worst ? "worst" : "best"} first${first}`;
+  return `sorted by ${words}, ${descending ? "descending" : "ascending"}`;
 }
 
-// Make one row focusable with Tab (roving tabindex), so that Tab does not stop at every row.
-function focusRow(body, button) {
+/** @param {Table} table */
+function showRows(table) {
+  const { filtered, most, parts } = table;
+  const rows = Array.from(filtered.subarray(0, most), (row) => rowOf(table, row));
+  parts.body.replaceChildren(...rows);
+  parts.body.querySelector("button.open")?.setAttribute("tabindex", "0");
+  showRemaining(table);
+}
+
+/** @param {Table} table */
+function showRemaining({ filtered, most, parts: { more } }) {
+  const remaining = filtered.length - most;
+  more.hidden = remaining <= 0;
+  more.textContent = `show ${Math.min(MORE_ROWS, remaining)} more of ${grouped(remaining)}`;
+}
+
+/** @param {Table} table @param {number} row */
+function rowOf({ columns }, row) {
+  const line = element("tr", { "data-row": row }, columns.map((column) => column.cell(row)));
+  line.querySelector("button.open")?.setAttribute("tabindex", "-1");
+  return line;
+}
+
+/**
+ * Show more rows, and focus the first of them.
+ * @param {Table} table
+ */
+function showMore(table) {
+  const { filtered, most, parts } = table;
+  const added = filtered.subarray(most, most + MORE_ROWS);
+  const lines = Array.from(added, (row) => rowOf(table, row));
+  parts.body.append(...lines);
+  table.most += MORE_ROWS;
+  showRemaining(table);
+  focusRow(parts.body, lines[0]);
+}
+
+/** @param {Table} table @param {MouseEvent} event */
+function openRow({ rows, parts: { body } }, { target }) {
+  const line = target instanceof Element ? target.closest("tr") : null;
+  if (!line || getSelection()?.toString()) return; // text is selected, for example to copy it
+  focusRow(body, line);
+  changeState({ query: rows.ids[Number(line.dataset.row)] });
+}
+
+/**
+ * Arrows, j and k, Home and End move between rows.
+ * @param {Table} table
+ * @param {KeyboardEvent} event
+ */
+function moveFocus(table, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { body } = table.parts;
+  const lines = [...body.rows];
+  const at = lines.findIndex((line) => line.contains(document.activeElement));
+  let to = at + (STEPS[event.key] ?? 0);
+  if (event.key === "Home") to = 0;
+  if (event.key === "End") to = lines.length - 1;
+  if (to === at || to < 0) return;
+  event.preventDefault();
+  if (lines[to]) focusRow(body, lines[to]);
+  else if (table.most < table.filtered.length) showMore(table);
+}
+
+/**
+ * Make one row focusable with Tab (roving tabindex), so that Tab does not stop at every row.
+ * @param {HTMLElement} body
+ * @param {HTMLElement | undefined} line
+ */
+function focusRow(body, line) {
+  const button = line?.querySelector("button");
+  if (!button) return;
   body.querySelector("button.open[tabindex='0']")?.setAttribute("tabindex", "-1");
   button.setAttribute("tabindex", "0");
   button.focus();

@@ -79,6 +79,7 @@ export interface PageData {
   outcomes: Outcome[];
   lists: ListBlocks;
   details: Record<string, number>;
+  chunks: ListBlocks;
 }
 
 export interface QueryLists {
@@ -89,4 +90,91 @@ export interface QueryLists {
   hits: (([number, number | null, number | null, number[] | null])[])[];
   wanted: ([string, number])[];
   n_wanted: Record<string, number>;
+}
+
+export interface Stretch {
+  text: number;
+  start: number;
+  end: number;
+}
+
+export interface Result {
+  rank: number;
+  score: number | null;
+  doc_id: string | null;
+  start: number | null;
+  end: number | null;
+  text: number | null;
+  length: number | null;
+  gold: ([number, number])[];
+}
+
+export interface Failure {
+  type: string | null;
+  message: string | null;
+  attempts: number | null;
+}
+
+export interface Call {
+  stage: string | null;
+  model: string | null;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  usd: number | null;
+}
+
+export interface Calculation {
+  value: number | null;
+  columns: string[];
+  rows: (Record<string, unknown>)[];
+  counted: number[];
+  ideal: (Record<string, unknown>)[];
+  missed: (Record<string, unknown>)[];
+  n_ideal: number;
+  n_missed: number;
+  numbers: Record<string, unknown>;
+  remarks: string[];
+}
+
+export interface Match {
+  evidence: number;
+  covered: boolean;
+  how: string;
+  rank: number | null;
+  item: string | null;
+  ratio: number | null;
+  stretch: Stretch | null;
+}
+
+export interface RunDetail {
+  response: string | null;
+  error: Failure | null;
+  timings: Record<string, number> | null;
+  calls: Call[] | null;
+  results: Result[];
+  calculations: Record<string, Calculation>;
+  matches: Match[];
+}
+
+export interface DocumentPiece {
+  start: number;
+  end: number;
+  gold: boolean;
+  ranks: number[][];
+  text: string | [number, number] | null;
+}
+
+export interface Document {
+  doc_id: string;
+  length: number | null;
+  pieces: DocumentPiece[];
+}
+
+export interface QueryDetail {
+  text: string | null;
+  fields: Record<string, string>;
+  answers: Record<string, string>;
+  evidence: string[];
+  runs: RunDetail[];
+  documents: Document[];
 }

@@ -1,8 +1,9 @@
-"""Observations for the top of a report: what to look at first, each in one sentence."""
+"""The key findings of a report: what to look at first, each in one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from operator import and_
@@ -14,17 +15,17 @@ import polars as pl
 from karat.arrays import Floats
 from karat.errors import counted
 from karat.evaluation.loaded_run import LoadedRun
-from karat.evaluation.remarks import n_missing
+from karat.evaluation.remarks import main_measure, n_missing
 from karat.evaluation.scores import Scores
 from karat.match.align import query_and_rank
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
 from karat.report.cells import format_value, measure_named
 from karat.report.page.gold_kinds import GOLD_KINDS, MissedGold
-from karat.report.page.model import Notice, Queries
+from karat.report.page.model import Finding, Queries, Quote
 from karat.report.page.query_status import ANSWERED, SCORES_ONLY
 from karat.report.renderers.terminal import shorten
-from karat.stats.groups import outlying_groups
+from karat.stats.groups import FEW, outlying_groups
 
 _MAX_PER_KIND = 3  # with 37 runs, nobody reads 37 sentences of one kind
 _MAX_LABELS = 20  # a field with more values does not group the queries
@@ -33,35 +34,121 @@ _MIN_REPEATED = 0.1
 _NAME_WIDTH = 60
 
 
-def notices(
-    scores: Sequence[Scores], opened: Sequence[LoadedRun | None], queries: Queries
-) -> list[Notice]:
-    """Return the observations, most severe first; a run without ranked lists is None."""
-    kinds: list[Iterable[Notice]] = [
+def findings(
+    scores: Sequence[Scores],
+    opened: Sequence[LoadedRun | None],
+    queries: Queries,
+    pair: tuple[int, int] | None = None,
+) -> list[Finding]:
+    """Return the findings, the most important first; a run without ranked lists is None.
+
+    `pair` are the indices of the two runs that the report compares at first: the second best run or
+    the baseline, and the best run.
+    """
+    main = main_measure(scores)
+    measure = next((m for m in (main, *scores[0].table.measures) if _is_mean(m)), None)
+    lead = None if pair is None else _lead(scores[pair[0]], scores[pair[1]], measure)
+    kinds: list[Iterable[Finding]] = [
         _unanswered(scores),
+        [] if lead is None else _deciding(lead),
+        [] if lead is None else _reversing(lead, queries),
+        _missed_by_all(opened, queries),
         _unjudged(scores),
         _nothing_found(scores, queries),
-        _missed_by_all(opened),
-        _groups(scores, queries),
+        _groups(scores, measure, queries),
         _repeats(scores, opened),
     ]
-    return [notice for kind in kinds for notice in islice(kind, _MAX_PER_KIND)]
+    return [finding for kind in kinds for finding in islice(kind, _MAX_PER_KIND)]
 
 
-def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
+@dataclass(frozen=True)
+class _Lead:
+    """The lead of one run over another in a measure."""
+
+    ahead: Scores
+    behind: Scores
+    measure: Measure
+    gains: Floats
+    """By how much `ahead` is better, for each query that has a value in both runs."""
+
+
+def _lead(a: Scores, b: Scores, measure: Measure | None) -> _Lead | None:
+    """Return which of two runs leads; None if their means are equal."""
+    if measure is None:
+        return None
+    values = pl.DataFrame({"a": a.per_query[measure.name], "b": b.per_query[measure.name]})
+    values = values.drop_nulls()
+    gains = _sign(measure) * (values["b"] - values["a"]).to_numpy()
+    total = float(gains.sum())
+    if total == 0:
+        return None
+    return _Lead(b, a, measure, gains) if total > 0 else _Lead(a, b, measure, -gains)
+
+
+def _sign(measure: Measure) -> int:
+    return 1 if measure.declaration.higher_is_better else -1
+
+
+def _deciding(lead: _Lead) -> Iterator[Finding]:
+    """Yield how few queries decide the difference: without them, there would be no lead."""
+    total = float(lead.gains.sum())
+    largest = np.sort(lead.gains)[::-1]
+    n = int(np.searchsorted(np.cumsum(largest), total * (1 - 1e-12))) + 1
+    size, ahead = lead.gains.size, lead.ahead.name
+    verb, them = ("decides", "it") if n == 1 else ("decide", "them")
+    text = (
+        f"{n:,} of {counted(size, 'query')} {verb} the lead of {ahead} over {lead.behind.name}: "
+        f"without {them}, {ahead} would not be ahead in {lead.measure.name}."
+    )
+    show = {
+        "run": ahead,
+        "against": lead.behind.name,
+        "measure": lead.measure.name,
+        "movement": "better",
+    }
+    yield Finding("decides", text, show, f"{n:,} of {size:,}")
+
+
+def _reversing(lead: _Lead, queries: Queries) -> Iterator[Finding]:
+    """Yield the groups in which the run that is behind overall is ahead."""
+    name = lead.measure.name
+    reversed_groups = []
+    for field in categorical_fields(queries.fields):
+        values = {
+            "label": queries.fields[field],
+            "ahead": lead.ahead.per_query[name],
+            "behind": lead.behind.per_query[name],
+        }
+        groups = pl.DataFrame(values).drop_nulls().group_by("label", maintain_order=True)
+        means = groups.agg(pl.len().alias("n"), pl.col("ahead", "behind").mean())
+        for label, n, ahead, behind in means.iter_rows():
+            gap = _sign(lead.measure) * (behind - ahead)
+            if n >= FEW and gap > 0:
+                reversed_groups.append((-gap, field, label, n, ahead, behind))
+    for _, field, label, n, ahead, behind in sorted(reversed_groups):
+        text = (
+            f"In {field} {shorten(repr(label), _NAME_WIDTH)} the order is reversed: "
+            f"{lead.behind.name} leads {lead.ahead.name} in {name}, {format_value(behind, name)} "
+            f"to {format_value(ahead, name)} over {counted(n, 'query')} (not tested)."
+        )
+        yield Finding("reverses", text, {"field": field, "value": label}, counted(n, "query"))
+
+
+def _unanswered(scores: Sequence[Scores]) -> Iterator[Finding]:
     for score in scores:
         counts = score.table.counts
         if n := counts[FAILED.key]:
             queries = _share_of(n, counts["queries"], "query")
             text = f"The retriever failed on {queries} in {score.name}."
-            yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
+            yield Finding("failed", text, {"run": score.name, "outcome": "failed"}, f"{n:,}")
         if n := n_missing(counts):
             queries = _share_of(n, counts["queries"], "gold query")
             text = f"{queries} {_is_or_are(n)} not in {score.name}."
-            yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
+            show = {"run": score.name, "outcome": "missing"}
+            yield Finding("missing", text, show, f"{n:,}")
 
 
-def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
+def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
     """Yield the cases in which unjudged items could change which run is best."""
     rows = [score.summary(intervals=False).to_dicts() for score in scores]
     for run_rows in zip(*rows, strict=True):
@@ -75,12 +162,13 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
         if measure.is_better(row["value"], run_rows[best]["value"]):
             best = at
     if len(scores) == 1 and run_rows[0]["judged"] <= 1 - _MIN_UNJUDGED:
-        share = f"{1 - run_rows[0]['judged']:.0%} of the items that {measure} reads"
-        yield Notice("unjudged", f"{share} are unjudged; they count as irrelevant.")
+        unjudged = f"{1 - run_rows[0]['judged']:.0%}"
+        text = f"{unjudged} of the items that {measure} reads are unjudged"
+        yield Finding("unjudged", f"{text}; they count as irrelevant.", number=unjudged)
     for at, (score, row) in enumerate(zip(scores, run_rows, strict=True)):
         if at != best and (doubt := _lead_doubt(run_rows[best], row, score.name)):
             lead = f"{scores[best].name} is ahead of {score.name} in {measure}, but"
-            yield Notice("unjudged", f"{lead} {doubt}")
+            yield Finding("unjudged", f"{lead} {doubt}", number=f"{1 - row['judged']:.0%}")
 
 
 def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str | None:
@@ -99,7 +187,7 @@ def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str |
     return None
 
 
-def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
+def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
     if not queries.outcomes:
         return
     has_gold = queries.n_relevant > 0
@@ -109,35 +197,40 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
     reported = found_by_none & (len(scores) > 1 and has_lists)
     if n := int(reported.sum()):
         text = f"No run found anything for {_share_of(n, total, 'query')}."
-        yield Notice("nothing", text, {"outcome": "unfound"})
+        yield Finding("nothing", text, {"outcome": "unfound"}, f"{n:,}")
     empty = [has_gold & (run.status == ANSWERED) & (run.found == 0) for run in queries.outcomes]
     by_count = sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum()))
     for score, is_empty in by_count:
         if (is_empty & ~reported).any():
             n = int(is_empty.sum())
             text = f"{score.name} found nothing for {_share_of(n, total, 'query')}."
-            yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
+            show = {"run": score.name, "outcome": "nothing"}
+            yield Finding("nothing", text, show, f"{n:,}")
 
 
-def _missed_by_all(opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
+def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iterator[Finding]:
     runs = [run for run in opened if run is not None]
     if len(runs) < len(opened):  # the lists of the other runs are unknown
         return
     for kind in missed_gold(runs):
         if not kind.left.height:
             continue
-        query, name = kind.left.row(0)
-        name = " ".join(name.split())  # evidence texts may contain line breaks
-        example = f"{shorten(repr(name), _NAME_WIDTH)} for query {shorten(repr(query), 24)}"
         n = kind.left.height
-        where = "in any list" if len(opened) == 1 else "in any list of any run"
-        text = f"{_share_of(n, kind.total, kind.what)} {_is_or_are(n)} not {where}, e.g. {example}."
-        yield Notice("unfound", text)
+        subject = "No run retrieved"
+        if len(runs) == 1:
+            subject = f"{runs[0].scores.name} did not retrieve"
+        text = f"{subject} {_share_of(n, kind.total, kind.what)}."
+        query_id, name = kind.left.row(0)
+        at = queries.ids.index_of(query_id)
+        query = None if queries.texts is None or at is None else queries.texts[at]
+        quote = Quote(query_id, query, " ".join((kind.example or name).split()))
+        yield Finding("unfound", text, None, f"{n:,} of {kind.total:,}", quote)
 
 
-def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
+def _groups(
+    scores: Sequence[Scores], measure: Measure | None, queries: Queries
+) -> Iterator[Finding]:
     """Yield the groups that are worse than the rest, by the first measure that is a mean."""
-    measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
     if measure is None:
         return
     higher = measure.declaration.higher_is_better
@@ -152,7 +245,8 @@ def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
         gap = f"{format_value(abs(group.difference))} {'below' if higher else 'above'} the rest"
         value = f"{measure.name} is {format_value(group.mean)} over {counted(group.n, 'query')}"
         text = f"{field} {shorten(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
-        yield Notice("group", text, {"field": field, "value": group.label, "run": run})
+        show = {"field": field, "value": group.label, "run": run}
+        yield Finding("group", text, show, format_value(group.mean))
 
 
 def _is_mean(measure: Measure) -> bool:
@@ -178,17 +272,19 @@ def categorical_fields(fields: pl.DataFrame) -> list[str]:
     ]
 
 
-def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
+def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Finding]:
     """Yield runs whose lists repeat items or text."""
     for score, run in zip(scores, opened, strict=True):
         if n := score.table.counts[REPEATS.key]:
             total = "" if run is None else f" of {_n_results(run):,}"
             text = f"{n:,}{total} results of {score.name} repeat an item of a higher rank."
-            yield Notice("duplicates", text)
+            yield Finding("duplicates", text, number=f"{n:,}")
         for share in [] if run is None else _repeated_shares(run):
             if share >= _MIN_REPEATED:
-                text = f"{share:.0%} of the characters that {score.name} returned for a query"
-                yield Notice("duplicates", f"{text} repeat text of a higher rank.")
+                text = f"{share:.0%} of the characters that {score.name} returned"
+                yield Finding(
+                    "duplicates", f"{text} repeat earlier results.", number=f"{share:.0%}"
+                )
 
 
 def _repeated_shares(opened: LoadedRun) -> Iterator[float]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import karat
+from karat.report.options import ReportOptions
+from karat.report.page.build import build_page, write
+from karat.report.page.method import inputs, method_view, shareable_command
 from karat.report.page.model import Input
-from karat.report.page.provenance import inputs
 
 QRELS, RUN = "q1 0 a 1\nq2 0 b 1\n", "q1 Q0 a 1 0.5 r\nq2 Q0 x 1 0.5 r\n"
 
@@ -80,3 +83,32 @@ def test_saved_scores_and_settings_are_named(tmp_path: Path):
     assert [source.role for source in sources] == ["scores", "settings"]
     assert sources[0].sha256 == sha256((tmp_path / "scores.json").read_text())
     assert sources[1].sha256 == sha256("")
+
+
+def test_paths_are_shown_by_their_last_parts(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    gold, one, two = tmp_path / "gold.qrels", tmp_path / "a" / "r.run", tmp_path / "b" / "r.run"
+    gold.write_text(QRELS)
+    one.write_text(RUN)
+    two.write_text(RUN)
+    scores = [karat.evaluate(gold, one), replace(karat.evaluate(gold, two), name="two")]
+    page = build_page(scores)
+    assert [row.name for row in method_view(page).inputs] == ["gold.qrels", "a/r.run", "b/r.run"]
+    full = build_page(scores, options=ReportOptions(full_paths=True))
+    assert [row.name for row in method_view(full).inputs] == [str(gold), str(one), str(two)]
+
+
+def test_command_has_no_folders_and_no_secrets():
+    words = ["karat", "eval", "/home/me/gold.qrels", "x=/srv/r.run", "--api-key", "s3cret"]
+    assert shareable_command(words) == "karat eval gold.qrels x=r.run --api-key '***'"
+
+
+def test_report_names_no_folder_of_its_inputs(tmp_path: Path):
+    gold, run = tmp_path / "gold.qrels", tmp_path / "bm25.run"
+    gold.write_text(QRELS)
+    run.write_text(RUN)
+    command = f"karat eval {gold} {run} -o {tmp_path}/report.html"
+    page = build_page([karat.evaluate(gold, run)], options=ReportOptions(command=command))
+    write(page, tmp_path / "report.html")
+    assert str(tmp_path) not in (tmp_path / "report.html").read_text()
