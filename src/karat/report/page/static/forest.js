@@ -168,10 +168,10 @@ export function axisExtent(size) {
 
 /** @param {string} nameA @param {string} nameB @param {number|undefined} extent */
 function axisHead(nameA, nameB, extent) {
-  const ends = [
-    dataText("span", { title: shown(nameA) }, `◀ ${nameA} better`),
-    dataText("span", { title: shown(nameB) }, `${nameB} better ▶`),
-  ];
+  /** @param {string} name @param {string} before @param {string} after */
+  const end = (name, before, after) =>
+    element("span", { title: shown(name) }, before, dataText("span", {}, name), after);
+  const ends = [end(nameA, "◀\u00a0", "\u00a0better"), end(nameB, "", "\u00a0better\u00a0▶")];
   const names = element("div", { class: "ends" }, ends);
   if (extent === undefined) return names;
   const text = { y: 12, "text-anchor": "middle", "font-size": 12, "font-weight": 400 };

@@ -30,10 +30,12 @@ const MOST_POINTS = 2000; // with more queries, squares are drawn, and points fo
 const MOST_CHANGES = 200;
 const SCATTER_SQUARES = 20; // per side
 const SCATTER_SMALL = 4.5; // radius of a point of one query
+const SCATTER_REACH = 14; // how far the pointer may be from a point
 const NAMED_QUERIES = 3;
 const TOOLTIP_TEXT = 200;
 const TOOLTIP_GAP = 12;
-const LONGEST_LABEL = 32;
+const LONGEST_LABEL = 26; // characters of a name at an axis
+const LONGEST_CORNER = 18;
 
 /**
  * Draw the queries in a figure.
@@ -196,10 +198,10 @@ function scatterGrid(scale) {
 function scatterLabels({ page, a, b, measure }, scale) {
   const [left, right] = [across(scale, scale.low), across(scale, scale.high)];
   const [bottom, top] = [upwards(scale, scale.low), upwards(scale, scale.high)];
-  /** @param {number} run */
-  const name = (run) => {
+  /** @param {number} run @param {number} longest */
+  const name = (run, longest = LONGEST_LABEL) => {
     const full = shown(page.runs[run]);
-    return full.length > LONGEST_LABEL ? `${full.slice(0, LONGEST_LABEL - 1)}…` : full;
+    return full.length > longest ? `${full.slice(0, longest - 1)}…` : full;
   };
   const dashed = { stroke: "var(--line-strong)", "stroke-dasharray": "4 4" };
   const axis = { "text-anchor": "middle", "font-size": 12, fill: "var(--ink)" };
@@ -207,17 +209,17 @@ function scatterLabels({ page, a, b, measure }, scale) {
   const [above, below] = measure.higher ? [b, a] : [a, b];
   return [
     svgElement("line", { x1: left, y1: bottom, x2: right, y2: top, ...dashed }),
-    svgElement("text", { ...axis, x: (left + right) / 2, y: SCATTER_SIDE - 8 }, `${name(a)} →`),
+    svgElement("text", { ...axis, x: (left + right) / 2, y: SCATTER_SIDE - 8 }, `${shown(measure.label)} of ${name(a)} →`),
     svgElement(
       "text",
       { ...axis, transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)` },
-      `${name(b)} →`,
+      `${shown(measure.label)} of ${name(b)} →`,
     ),
-    svgElement("text", { ...corner, x: left + 8, y: top + 16 }, `${name(above)} better`),
+    svgElement("text", { ...corner, x: left + 8, y: top + 16 }, `${name(above, LONGEST_CORNER)} better`),
     svgElement(
       "text",
       { ...corner, x: right - 8, y: bottom - 8, "text-anchor": "end" },
-      `${name(below)} better`,
+      `${name(below, LONGEST_CORNER)} better`,
     ),
   ];
 }
@@ -256,7 +258,7 @@ function scatterPoints(data, scale) {
         tabindex: -1,
         "aria-label": shown(pointLabel(data, same)),
       },
-      svgElement("circle", { r: Math.max(r + 3, 9), fill: "transparent" }),
+      svgElement("circle", { class: "ring", r: r + 5, fill: "none" }),
       pointShape(gain, r),
     );
     mark.dataset.a = String(a);
@@ -332,46 +334,39 @@ function scatterSquares({ queries }, scale) {
  * @param {ScatterData} data
  */
 function listenToPoints(box, tooltip, points, data) {
-  /** @param {EventTarget|null} target @returns {ScatterPoint|undefined} */
-  const pointAt = (target) => {
-    const mark = target instanceof Element ? target.closest(".point") : null;
-    return points.find((point) => point.mark === mark);
-  };
-  /** @param {EventTarget|null} target */
-  const show = (target) => {
-    const point = pointAt(target);
+  const focused = () => points.find(({ mark }) => mark === document.activeElement);
+  /** @param {ScatterPoint|null|undefined} point */
+  const show = (point) => {
+    tooltip.hidden = !point;
     if (point) showTooltip(tooltip, point.x, point.y, pointTooltip(data, point));
-    else if (target instanceof SVGRectElement) {
-      const [x, y] = [target.x.baseVal.value, target.y.baseVal.value];
-      showTooltip(tooltip, x, y, squareTooltip(data, target));
-    }
-  };
-  const hide = () => {
-    tooltip.hidden = true;
   };
   /** @param {ScatterPoint} point */
   const open = (point) => {
-    hide();
+    focusPoint(points, point);
+    tooltip.hidden = true;
     changeState({ query: data.ids[point.queries[0].row] });
   };
-  box.addEventListener("pointerover", ({ target }) => show(target));
-  box.addEventListener("focusin", ({ target }) => show(target));
-  box.addEventListener("focusout", hide);
-  box.addEventListener("pointerout", () => {
-    hide();
-    show(document.activeElement); // the keyboard may be at a point
+  box.addEventListener("pointermove", (event) => {
+    const point = pointNear(box, points, event);
+    box.classList.toggle("at-point", point !== null);
+    const square = event.target;
+    if (point === null && square instanceof SVGRectElement) {
+      const [x, y] = [square.x.baseVal.value, square.y.baseVal.value];
+      showTooltip(tooltip, x, y, squareTooltip(data, square));
+    } else show(point ?? focused());
   });
+  box.addEventListener("pointerleave", () => show(focused())); // the keyboard may be at a point
+  box.addEventListener("focusin", () => show(focused()));
+  box.addEventListener("focusout", () => show(null));
   box.addEventListener("click", (event) => {
-    const point = pointAt(event.target);
-    if (!point) return;
-    focusPoint(points, point);
-    open(point);
+    const point = pointNear(box, points, event);
+    if (point) open(point);
   });
   box.addEventListener("keydown", (event) => {
-    const point = pointAt(event.target);
+    const point = focused();
     if (!point) return;
     if (event.key === "Enter" || event.key === " ") open(point);
-    else if (event.key === "Escape" && !tooltip.hidden) hide();
+    else if (event.key === "Escape" && !tooltip.hidden) show(null);
     else {
       const next = nextPoint(points, point, event.key);
       if (!next) return;
@@ -379,6 +374,24 @@ function listenToPoints(box, tooltip, points, data) {
     }
     event.preventDefault();
   });
+}
+
+/**
+ * The point nearest to the pointer: small points next to each other can all be reached.
+ * @param {HTMLElement} box
+ * @param {ScatterPoint[]} points
+ * @param {MouseEvent} event
+ * @returns {ScatterPoint|null}
+ */
+function pointNear(box, points, { clientX, clientY }) {
+  const { left, top, width } = box.getBoundingClientRect();
+  const [x, y] = [clientX - left, clientY - top].map((at) => (at / width) * SCATTER_SIDE);
+  let [nearest, least] = [/** @type {ScatterPoint|null} */ (null), SCATTER_REACH];
+  for (const point of points) {
+    const distance = Math.hypot(point.x - x, point.y - y);
+    if (distance <= least) [nearest, least] = [point, distance];
+  }
+  return nearest;
 }
 
 /** @param {ScatterPoint[]} points @param {ScatterPoint} point */
@@ -420,6 +433,7 @@ function nextPoint(points, from, key) {
 /** @param {HTMLElement} tooltip @param {number} x @param {number} y @param {(Node | string)[]} content */
 function showTooltip(tooltip, x, y, content) {
   tooltip.replaceChildren(...content);
+  tooltip.hidden = false;
   const left = x < SCATTER_SIDE / 2;
   const above = y > SCATTER_SIDE / 2;
   /** @param {string} side @param {number|null} distance from that side */
@@ -431,7 +445,6 @@ function showTooltip(tooltip, x, y, content) {
   place("right", left ? null : SCATTER_SIDE - x);
   place("top", above ? null : y + TOOLTIP_GAP);
   place("bottom", above ? SCATTER_SIDE - y + TOOLTIP_GAP : null);
-  tooltip.hidden = false;
 }
 
 /** @param {ScatterData} data @param {ScatterPoint} point @returns {(Node | string)[]} */
