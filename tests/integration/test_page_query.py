@@ -221,7 +221,7 @@ def test_answers_are_texts_and_not_fields(path, opened):
     answers = dialog_of(page).locator(".answer")
     assert [answer.inner_text().split("\n\n") for answer in answers.all()] == [
         ["Reference", f"<b>14 days</b> {TEXTS[7]}"],
-        ["Reference (Answer)", "two weeks"],
+        ["Response (Answer)", "two weeks"],
         ["Response of <b>", f"An answer: {TEXTS[7]}"],
         ["Response of a", f"An answer: {TEXTS[7]}"],
     ]

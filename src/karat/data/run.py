@@ -52,6 +52,9 @@ class Run:
         The table of model calls. None if the run has none.
     attempts : pl.DataFrame, optional
         The table (query_id, attempts, varied) of the queries that needed more than one attempt.
+    responses : pl.DataFrame, optional
+        The table (query_id, response) of the answers that were generated from the results. They
+        are only shown in reports.
     offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
         The unit in which the results count their offsets.
     name : str, optional
@@ -77,6 +80,7 @@ class Run:
     timings: pl.DataFrame | None = None
     calls: pl.DataFrame | None = None
     attempts: pl.DataFrame | None = None
+    responses: pl.DataFrame | None = None
     offsets: str = "codepoint"
     name: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -413,6 +417,7 @@ class Run:
             timings=filtered(self.timings),
             calls=filtered(self.calls),
             attempts=filtered(self.attempts),
+            responses=filtered(self.responses),
         )
 
     def with_results(self, results: pl.DataFrame) -> Run:

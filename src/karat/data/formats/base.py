@@ -20,6 +20,8 @@ from karat.errors import InputError, KaratWarning, counted
 
 Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
+RESPONSES = {"query_id": pl.String, "response": pl.String}
+"""The columns of the table of responses of a run."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,11 @@ def warn_of_run_losses(
     stores a tag. `empty` states whether it stores queries without results; `also` lists further
     losses.
     """
-    lost = [name for name in ("timings", "calls", "attempts") if getattr(run, name) is not None]
+    lost = [
+        name
+        for name in ("timings", "calls", "attempts", "responses")
+        if getattr(run, name) is not None
+    ]
     results = run.results
     lost += [
         name

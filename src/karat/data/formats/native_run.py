@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import WriteReport, refuse_infinite_scores
+from karat.data.formats.base import RESPONSES, WriteReport, refuse_infinite_scores
 from karat.data.formats.json_lines import (
     Count,
     Header,
@@ -128,6 +128,10 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     attempts: Attempts = 1
     varied: bool = False
     """Whether repeated attempts returned different lists."""
+    response: Any = None
+    """The answer that was generated from the results; anything but a text is ignored."""
+    answer: Any = None
+    """Another name for the response."""
 
 
 def read_run(source: DataFile) -> Run:
@@ -257,8 +261,8 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
     results = rows_by_query(run.results.rename({"item_id": "id"}, strict=False))
-    timings, calls, errors, attempts = map(
-        rows_by_query, (run.timings, run.calls, run.errors, run.attempts)
+    timings, calls, errors, attempts, responses = map(
+        rows_by_query, (run.timings, run.calls, run.errors, run.attempts, run.responses)
     )
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}
@@ -271,6 +275,8 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
             line["error"] = errors[query][0]
         if query in attempts:
             line |= attempts[query][0]
+        if query in responses:
+            line |= responses[query][0]
         file.write(encode(line) + b"\n")
     return WriteReport(run.query_ids.len(), run.results.height)
 
@@ -317,6 +323,7 @@ class _RunRows:
         self.calls: list[tuple[Any, ...]] = []
         self.failures: list[dict[str, Any]] = []
         self.attempts: list[tuple[str, int, bool]] = []
+        self.responses: list[tuple[str, str]] = []
 
     def add(self, number: int, line: RunLine) -> None:
         """Check a line and add its rows."""
@@ -341,6 +348,9 @@ class _RunRows:
         self.calls += call_rows(query, line.calls, number, self.error)
         if line.attempts > 1 or line.varied:
             self.attempts.append((query, line.attempts, line.varied))
+        response = line.answer if line.response is None else line.response
+        if isinstance(response, str):
+            self.responses.append((query, response))
 
     def _add_results(self, query: str, results: Sequence[ResultRow | Id], number: int) -> None:
         columns = self.results
@@ -368,7 +378,7 @@ class _RunRows:
 
     def to_run(self, results: pl.DataFrame, header: Header) -> Run:
         """Build the other tables."""
-        errors = timings = calls = attempts = None
+        errors = timings = calls = attempts = responses = None
         if self.failures:
             errors = pl.DataFrame(self.failures)
         if self.timings:
@@ -377,6 +387,8 @@ class _RunRows:
             calls = table_of(self.calls, CALLS, "calls", orient="row")
         if self.attempts:
             attempts = pl.DataFrame(self.attempts, ATTEMPTS, orient="row")
+        if self.responses:
+            responses = table_of(self.responses, RESPONSES, "response", orient="row")
         return Run(
             results,
             empty=self.empty,
@@ -384,6 +396,7 @@ class _RunRows:
             timings=timings,
             calls=calls,
             attempts=attempts,
+            responses=responses,
             offsets=header.offsets,
             name=header.name,
             settings=header.settings,

@@ -145,6 +145,7 @@ def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLi
         timings=_combine_existing([part.timings for part in parts]),
         calls=_combine_existing([part.calls for part in parts]),
         attempts=_combine_existing([part.attempts for part in parts]),
+        responses=_combine_existing([part.responses for part in parts]),
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
