@@ -279,7 +279,7 @@ def test_fields_are_texts_and_long_texts_are_cut():
         {"query_id": "q2", "relevant": ["a"]},
     ]
     known = known_of(gold, {"run": {"q1": ["a"], "q2": ["a"]}}, "RR")
-    assert known.texts.to_list() == ["é" * 120, None]
+    assert known.texts.to_list() == ["é" * 201, None]
     assert known.fields.to_dicts() == [
         {"n": "3", "hard": "true", "tags": '["a","b"]'},
         {"n": None, "hard": None, "tags": None},

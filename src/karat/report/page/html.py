@@ -35,7 +35,6 @@ _TITLES = {
     "queries": "Queries",
     "made": "Provenance",
 }
-_WITHOUT_SCRIPTS = "JavaScript is disabled, but required to show the queries."
 
 
 def write(page: Page, file: IO[bytes]) -> None:
@@ -106,7 +105,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, C
         "headline": value_section(page.sheets, page.comparison),
         "pairs": None if page.comparison is None else pair_section(page.comparison),
         "groups": group_tables(page.groups),
-        "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
+        "queries": Markup(render("queries.html")),
         "made": provenance_section(page),
     }
     for name in _TITLES:

@@ -51,8 +51,9 @@ def informative_queries(
     return np.sort(order[np.sort(first)][:n])
 
 
-_QUERY_TEXT = 120
-"""How many characters of the text are kept for every query."""
+_QUERY_TEXT = 201
+"""How many characters of the text are kept for every query: one more than the list shows, so that
+it knows what to shorten."""
 
 
 def load_queries(

@@ -22,7 +22,7 @@ import { runColours } from "./run_colours.js";
 
 const SHOWN_FIELDS = 2;
 const ALL_FIRST_HITS = 4; // with more runs, only the first hits of the compared runs are shown
-const LONGEST = 240; // characters of a text in a cell
+export const LONGEST = 200; // characters of a text in a cell
 const LONGEST_NAME = 40;
 
 /**
@@ -130,15 +130,15 @@ function changeColumn({ page, rows, state, values }) {
 
 /** @param {Filtering} table @returns {Column} */
 function firstHitColumn({ page, rows, state }) {
-  const all = page.runs.length <= ALL_FIRST_HITS;
-  const runs = page.runs.map((_, run) => run).filter((run) => all || isCompared(state, run));
+  const compared = state.a === null ? [state.b] : [state.a, state.b];
+  const runs = page.runs.length <= ALL_FIRST_HITS ? page.runs.map((_, run) => run) : compared;
   const colours = runColours(page, state);
   const hit = (/** @type {number} */ run, /** @type {number} */ row) => {
     const [kind, text] = firstHit(rows, run, row);
     const name = shownUpTo(page.runs[run], LONGEST_NAME);
     const named = element("span", { class: "run-name", dir: "auto", title: name }, name);
     const place = element("span", { class: kind }, text);
-    return element("span", { class: "hit" }, runDot(colours[run]), named, " ", place);
+    return element("span", { class: "hit" }, runDot(colours[run]), named, " ", place, " ");
   };
   return {
     key: "first",
@@ -146,10 +146,7 @@ function firstHitColumn({ page, rows, state }) {
     kind: "first",
     ofMeasure: false,
     keys: () => numbersOf(rows.n, (row) => rows.outcomes[state.b].first[row] || NaN),
-    cell: (row) => {
-      const hits = runs.map((run, at) => [at ? " · " : null, hit(run, row)]);
-      return element("td", { class: "first" }, hits);
-    },
+    cell: (row) => element("td", { class: "first" }, runs.map((run) => hit(run, row))),
   };
 }
 
@@ -185,11 +182,6 @@ function fieldColumns({ rows, keys }) {
       cell: (row) => dataText("td", { class: "field" }, fieldText(field, row) ?? "–", LONGEST),
     };
   });
-}
-
-/** @param {{ a: number | null, b: number }} compared @param {number} run */
-function isCompared({ a, b }, run) {
-  return run === a || run === b;
 }
 
 /**

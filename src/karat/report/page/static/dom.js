@@ -88,17 +88,18 @@ export function dataText(tag, attributes, text, most = Infinity) {
  * @param {number} most
  */
 export function shownUpTo(text, most) {
-  return text.length > most ? `${shown(cutAt(text, most))}…` : shown(text);
+  return shown(cutText(text, most));
 }
 
 /**
- * Cut a text without splitting a surrogate pair.
+ * Cut a text that is too long, without splitting a surrogate pair.
  * @param {string} text
  * @param {number} most
  */
-function cutAt(text, most) {
+export function cutText(text, most) {
+  if (text.length <= most) return text;
   const splitsPair = text.charCodeAt(most - 1) >> 10 === 0xd800 >> 10;
-  return text.slice(0, splitsPair ? most - 1 : most);
+  return `${text.slice(0, splitsPair ? most - 1 : most)}…`;
 }
 
 let labelled = 0;
@@ -139,16 +140,6 @@ export function setOptions(select, options, chosen) {
     ...options.map(([value, text]) => element("option", { value }, shown(text))),
   );
   select.value = chosen;
-}
-
-/**
- * A bar as wide as a share of its cell; set by CSSOM, since the page allows no style attributes.
- * @param {number} share
- */
-export function gauge(share) {
-  const fill = element("span", { class: "gauge-fill" });
-  fill.style.setProperty("width", `${100 * Math.min(1, Math.max(0, share))}%`);
-  return element("span", { class: "gauge", "aria-hidden": "true" }, fill);
 }
 
 /**

@@ -35,7 +35,7 @@ export function testsOf(filtering) {
     state.field !== ANY && state.value !== ANY && fieldTest(filtering),
     state.movement !== ANY && state.a !== null && movementTest(filtering),
     state.search !== "" && searchTest(filtering),
-  ].filter((test) => test !== false);
+  ].filter((test) => typeof test === "function");
 }
 
 /** @param {Filtering} filtering */

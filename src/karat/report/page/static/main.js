@@ -5,15 +5,16 @@ import { setFilters, startQueries } from "./table.js";
 import { startCharts } from "./charts.js";
 
 const queriesSection = document.getElementById("queries");
-const page = readPage();
-startState(page);
-startQueries(queriesSection, page);
-startCharts((id) => changeState({ query: id }));
+const pageData = readPage();
+const openQuery = (id) => changeState({ query: id });
+startState(pageData);
+startQueries(queriesSection, pageData);
+startCharts(openQuery);
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-show], [data-query]");
   if (!button) return;
-  if (button.dataset.query) changeState({ query: JSON.parse(button.dataset.query) });
+  if (button.dataset.query) openQuery(JSON.parse(button.dataset.query));
   if (button.dataset.show) {
     setFilters(JSON.parse(button.dataset.show));
     queriesSection.scrollIntoView();

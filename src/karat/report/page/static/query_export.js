@@ -1,6 +1,7 @@
 // Sharing the list of queries: a link, a CSV file, a Markdown table.
 
-import { element, shownUpTo } from "./dom.js";
+import { LONGEST } from "./columns.js";
+import { cutText, element, shownUpTo } from "./dom.js";
 import { copyText, downloadCsv } from "./export.js";
 import { number, signed } from "./numbers.js";
 import { difference, fieldText } from "./rows.js";
@@ -19,10 +20,10 @@ export function createSharing(listed) {
   /** @param {string} label @param {() => unknown} onclick */
   const button = (label, onclick) => element("button", { type: "button", onclick }, label);
   return element("div", { class: "sharing" }, [
-    status,
     button("Copy link", () => copyText(location.href, status)),
     button("CSV", () => downloadCsv(csvName(listed()), csvRows(listed()))),
     button("Copy as Markdown", () => copyText(markdown(listed()), status)),
+    status,
   ]);
 }
 
@@ -48,7 +49,7 @@ function csvRows({ page, rows, state, values, filtered }) {
   const known = (/** @type {number} */ value) => (Number.isNaN(value) ? null : value);
   const lines = Array.from(filtered, (row) => [
     rows.ids[row],
-    ...(rows.texts ? [rows.texts[row]] : []),
+    ...(rows.texts ? [cutText(rows.texts[row] ?? "", LONGEST)] : []),
     ...rows.fields.map((field) => fieldText(field, row)),
     ...page.runs.map((_, run) => known(values[run][row])),
     ...(compares ? [known(difference(values, state, row))] : []),

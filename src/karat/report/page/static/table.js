@@ -31,12 +31,14 @@ import { changeState, currentState, onStateChange } from "./state.js";
  * @property {number} most How many rows are shown.
  * @property {string} orderedBy
  * @property {string} shownFor The state that the list shows.
+ * @property {string | null} opened The query that is or was opened last.
  * @property {Controls} controls
  * @property {Parts} parts
  */
 
 const FIRST_ROWS = 20;
 const MORE_ROWS = 50;
+const LONGEST_TITLE = 24; // characters of the title of a column
 /** @type {Record<string, number>} */
 const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
@@ -67,6 +69,7 @@ export async function startQueries(container, page) {
     most: FIRST_ROWS,
     orderedBy: "",
     shownFor: "",
+    opened: null,
     controls,
     parts: /** @type {any} */ (null),
   };
@@ -77,6 +80,7 @@ export async function startQueries(container, page) {
   onStateChange(() => {
     refresh(table);
     checkQuery(table);
+    followQuery(table);
   });
   checkQuery(table);
 }
@@ -120,6 +124,19 @@ function checkQuery({ rows, state }) {
   document.querySelector(".unknown-query")?.remove();
   document.body.append(unknown);
   changeState({ query: null });
+}
+
+/**
+ * After a query was closed that was reached from another one, focus its row.
+ * @param {Table} table
+ */
+function followQuery(table) {
+  const { rows, state, opened, parts } = table;
+  if (state.query !== null) table.opened = state.query;
+  else if (opened !== null && parts.body.contains(document.activeElement)) {
+    const row = rows.ids.indexOf(opened);
+    focusRow(parts.body, [...parts.body.rows].find((line) => Number(line.dataset.row) === row));
+  }
 }
 
 /**
@@ -221,16 +238,14 @@ function showHead({ page, columns, state, parts: { head } }, order) {
         sort: column.key,
         descending: active ? !order.descending : column.ofMeasure && !higher,
       });
-    const name = shownUpTo(column.words, 60);
     return element(
       "th",
       { scope: "col", class: column.kind, "aria-sort": active ? direction : null },
       element(
         "button",
-        { type: "button", title: name, onclick: sort },
+        { type: "button", title: shownUpTo(column.words, 200), onclick: sort },
         column.colour ? runDot(column.colour) : null,
-        element("span", { dir: "auto" }, name),
-        mark,
+        element("span", {}, dataText("span", {}, column.words, LONGEST_TITLE), mark),
       ),
       column.below,
     );
