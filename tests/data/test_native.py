@@ -297,6 +297,19 @@ def test_a_run_is_written_as_it_was_read(tmp_path, line):
     assert [json.loads(text) for text in written] == [line]
 
 
+def test_a_response_is_kept_and_written(tmp_path):
+    lines = [
+        {"query_id": "q1", "results": ["a"], "response": "Two weeks."},
+        {"query_id": "q2", "results": ["b"], "answer": "By card."},
+        {"query_id": "q3", "results": ["c"], "response": ["not a text"]},
+    ]
+    run = Run.of(lines)
+    assert run.responses.rows() == [("q1", "Two weeks."), ("q2", "By card.")]
+    run.write(tmp_path / "run.jsonl")
+    assert Run.read(tmp_path / "run.jsonl").responses.equals(run.responses)
+    assert run.only(["q2"]).responses.rows() == [("q2", "By card.")]
+
+
 def test_a_call_belongs_to_the_query_of_its_line(tmp_path):
     line = {"query_id": "q1", "results": [], "calls": [{"stage": "embed", "query_id": "other"}]}
     calls = run(tmp_path, line).calls

@@ -98,6 +98,16 @@ def test_the_question_is_the_text_of_the_query_and_other_columns_are_its_fields(
     assert known["reference"].to_list() == ["Two weeks."]
 
 
+@hashed
+def test_the_response_belongs_to_the_run():
+    rows = [
+        {"user_input": "How long?", "retrieved_contexts": ["a"], "response": "Two weeks."},
+        {"user_input": "By card?", "retrieved_contexts": ["b"]},
+    ]
+    assert Run.of(rows).responses.rows() == [(text_id("How long?"), "Two weeks.")]
+    assert Run.of(rows[1:]).responses is None
+
+
 def test_given_ids_take_precedence_over_hashes():
     gold, run = Gold.of(WITH_IDS), Run.of(WITH_IDS)
     assert gold.judgments.rows() == [("q1", "c2", 1)]

@@ -200,35 +200,6 @@ def test_filter_for_nothing_found_by_any_run_needs_all_lists(tmp_path, opened):
     assert not offered(3)
 
 
-def test_many_queries_are_shown_in_pages(tmp_path, opened):
-    n = 250
-    ids = pl.Series("query_id", [f"p{number}" for number in range(n)])
-    page = a_page()
-    queries = replace(
-        page.queries,
-        ids=ids,
-        texts=None,
-        fields=pl.DataFrame(),
-        n_relevant=pl.Series([1] * n, dtype=pl.Int32),
-        outcomes=[],
-        lists=[],
-        details={},
-    )
-    values = pl.DataFrame({"query_id": ids, "nDCG@10": [number / n for number in range(n)]})
-    frame = values.with_columns(RR=pl.col("nDCG@10"))
-    sheets = [with_values(page.sheets[0], frame)]
-    many = replace(page, sheets=sheets, queries=queries)
-    page = opened(written(many, tmp_path / "many.html"))
-    assert ids_shown(page) == [f"p{number}" for number in range(100)]
-    page.locator("#queries").get_by_role("button", name="next").click()
-    expect(page.get_by_role("status").first).to_have_text("101–200 of 250 queries")
-    assert ids_shown(page)[0] == "p100"
-    page.locator(".queries button.open").first.focus()
-    page.keyboard.press("PageDown")
-    assert ids_shown(page) == [f"p{number}" for number in range(200, 250)]
-    expect(page.locator("#queries").get_by_role("button", name="next")).to_be_disabled()
-
-
 def test_numbers_are_formatted_as_in_the_terminal(path, opened):
     kinds = {
         "nDCG@10": {"unit": None, "whole": False},

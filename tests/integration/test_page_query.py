@@ -112,7 +112,7 @@ def test_query_opens_by_keyboard_and_escape_returns_to_its_row(path, opened):
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).not_to_be_visible()
     # The page cleans its address in the dialog's close event, which follows the hiding.
-    page.wait_for_function("location.hash === ''")
+    page.wait_for_function("() => location.hash === ''")
     expect(page.locator(".queries button.open").nth(2)).to_be_focused()
 
 
@@ -221,7 +221,7 @@ def test_answers_are_texts_and_not_fields(path, opened):
     answers = dialog_of(page).locator(".answer")
     assert [answer.inner_text().split("\n\n") for answer in answers.all()] == [
         ["Reference", f"<b>14 days</b> {TEXTS[7]}"],
-        ["Reference (Answer)", "two weeks"],
+        ["Response (Answer)", "two weeks"],
         ["Response of <b>", f"An answer: {TEXTS[7]}"],
         ["Response of a", f"An answer: {TEXTS[7]}"],
     ]
@@ -570,7 +570,7 @@ def test_documents_are_scrolled_to_gold_and_only_those_with_gold_are_shown(tmp_p
     box = dialog_of(page).locator(".document-box")
     expect(box).to_have_count(1)
     expect(box).to_have_attribute("aria-label", "Text of d2")
-    page.wait_for_function("document.querySelector('.document-box').scrollTop > 100")
+    page.wait_for_function("() => document.querySelector('.document-box').scrollTop > 100")
     area, mark = box.bounding_box(), box.locator("mark").bounding_box()
     assert area["y"] < mark["y"] < area["y"] + area["height"]
 

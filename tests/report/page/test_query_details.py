@@ -305,6 +305,18 @@ def test_answers_of_gold_are_kept_apart_from_its_fields():
     assert (second["answers"], second["fields"]) == ({}, {"topic": "cards"})
 
 
+def test_responses_of_a_run_are_shown():
+    gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+    run = [
+        {"query_id": "q1", "results": ["a"], "response": "Two weeks."},
+        {"query_id": "q2", "results": ["a"], "answer": "By card."},
+        {"query_id": "q3", "results": ["a"], "response": {"text": "not a text"}},
+    ]
+    details = details_of(gold, {"run": run}, "RR").values()
+    responses = [known["runs"][0]["response"] for known in details]
+    assert responses == ["Two weeks.", "By card.", None]
+
+
 def test_documents_at_document_level_show_their_first_chunk():
     gold = {"q": ["d1"]}
     results = [

@@ -20,6 +20,8 @@ from karat.errors import InputError, KaratWarning, counted
 
 Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
+RESPONSES = {"query_id": pl.String, "response": pl.String}
+"""The columns of the table of responses of a run."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import WriteReport, refuse_infinite_scores
+from karat.data.formats.base import RESPONSES, WriteReport, refuse_infinite_scores
 from karat.data.formats.json_lines import (
     Count,
     Header,

@@ -16,6 +16,7 @@ import polars as pl
 from karat.data.data_file import DataFile
 from karat.data.formats import pytrec_json, table_files
 from karat.data.formats.base import (
+    RESPONSES,
     Format,
     Kind,
     WriteReport,
@@ -279,8 +280,12 @@ def run_of_rows(
     by_id = rows.any("retrieved_context_ids")
     results: list[tuple[str, str | None, str | None]] = []
     empty: list[str] = []
-    for query, number, row, _ in rows:
+    responses: list[tuple[str, str]] = []
+    for query, number, row, record in rows:
         pairs = _retrieved(rows, number, row, by_id=by_id)
+        response = record.get("response") or record.get("answer")
+        if isinstance(response, str):
+            responses.append((query, response))
         if not pairs:
             empty.append(query)
         results += [(query, item_id, text) for item_id, text in pairs]
@@ -290,6 +295,7 @@ def run_of_rows(
     return Run(
         table.select(columns) if table.height else NO_RESULTS,
         empty=empty,
+        responses=table_of(responses, RESPONSES, "response", orient="row") if responses else None,
         name=name,
         recognised=rows.recognised("retrieved_contexts", "retrieved_context_ids"),
     )

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.data.frames import ANSWERS
+from karat.data.run import Run
 from karat.evaluation.calculation import TOP, trace
 from karat.evaluation.calculation import Calculation as Traced
 from karat.evaluation.list_rows import Row
@@ -163,24 +164,8 @@ def _run_details(
     ids = query_ids[numbers]
     run = lists.opened.run.only(ids)
     number_of = dict(zip(ids, numbers, strict=True))
-    details: dict[int, dict[str, Any]] = {number: {"calculations": {}} for number in numbers}
-    if run.errors is not None:
-        for error in run.errors.iter_rows(named=True):
-            failure = Failure(*(error.get(name) for name in ("type", "message", "attempts")))
-            details[number_of[error["query_id"]]]["error"] = failure
-    if run.responses is not None:
-        for query, response in run.responses.iter_rows():
-            details[number_of[query]]["response"] = response[:MAX_TEXT]
-    if run.timings is not None:
-        for query, stage, ms in run.timings.iter_rows():
-            timings = details[number_of[query]].setdefault("timings", {})
-            timings[stage] = timings.get(stage, 0.0) + ms
-    if run.calls is not None:
-        calls = UsageTable.of(ids, run, run.calls)
-        priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
-        columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
-        for at, call in zip(calls.rows.query, priced.select(columns).iter_rows(), strict=True):
-            details[numbers[at]].setdefault("calls", []).append(Call(*call))
+    recorded = _recorded(run, ids)
+    details = {number_of[query]: recorded[query] for query in ids}
     readings = lists.opened.readings
     for (query, measure), traced in trace(score, run, ids, score.table.measures):
         number = number_of[query]
@@ -196,6 +181,29 @@ def _run_details(
             details[number]["matches"] = [
                 match | {"text": _matched_text(match, evidence, number)} for match in traced.matches
             ]
+    return details
+
+
+def _recorded(run: Run, ids: pl.Series) -> dict[str, dict[str, Any]]:
+    """Return by query what a run recorded besides its results."""
+    details: dict[str, dict[str, Any]] = {query: {"calculations": {}} for query in ids}
+    if run.errors is not None:
+        for error in run.errors.iter_rows(named=True):
+            failure = Failure(*(error.get(name) for name in ("type", "message", "attempts")))
+            details[error["query_id"]]["error"] = failure
+    if run.responses is not None:
+        for query, response in run.responses.iter_rows():
+            details[query]["response"] = response
+    if run.timings is not None:
+        for query, stage, ms in run.timings.iter_rows():
+            timings = details[query].setdefault("timings", {})
+            timings[stage] = timings.get(stage, 0.0) + ms
+    if run.calls is not None:
+        calls = UsageTable.of(ids, run, run.calls)
+        priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
+        columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
+        for at, call in zip(calls.rows.query, priced.select(columns).iter_rows(), strict=True):
+            details[ids[int(at)]].setdefault("calls", []).append(Call(*call))
     return details
 
 

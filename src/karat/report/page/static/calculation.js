@@ -35,7 +35,7 @@ export function calculationOf({ page, detail, measure }, run) {
     missedItems(calculation),
     ideal.length
       ? [
-          element("h5", {}, "Ideal list"),
+          element("h4", {}, "Ideal list"),
           rowsTable(`Ideal list, ${page.runs[run]}`, ideal.slice(0, TOP_ROWS)),
         ]
       : null,
@@ -67,7 +67,7 @@ function missedItems({ missed, n_missed: all }) {
   return element(
     "div",
     { class: "missing" },
-    element("h5", {}, "Missed relevant items"),
+    element("h4", {}, "Missed relevant items"),
     element("ul", {}, named, more),
   );
 }

@@ -41,13 +41,7 @@ const TITLE = 300; // characters of the text in the title
 const FAILED_QUERY = 2; // the status of a query that the retriever failed on
 /** @type {Record<string, number>} */
 const QUERY_STEPS = { ArrowLeft: -1, k: -1, ArrowRight: 1, j: 1 };
-/** @type {Record<string, string>} */
-const ANSWER_NAMES = {
-  answer: "Reference",
-  ground_truth: "Reference",
-  reference: "Reference",
-  response: "Response",
-};
+const REFERENCES = ["reference", "ground_truth"];
 
 /**
  * Create the view of a query: a dialog that is open while the state has a query.
@@ -377,25 +371,30 @@ function shellWord(word) {
 function answersOf({ page, state, detail, runs }) {
   if (!detail) return null;
   const colours = runColours(page, state);
-  const references = Object.entries(detail.answers).map(([name, text]) => {
-    const label = ANSWER_NAMES[name.toLowerCase()];
-    const own = label.toLowerCase() === name.toLowerCase() ? "" : ` (${name})`;
-    return answer(`${label}${own}`, text, null);
+  const answers = Object.entries(detail.answers);
+  const hasReference = answers.some(([name]) => REFERENCES.includes(name.toLowerCase()));
+  const references = answers.map(([name, text]) => {
+    // Beside a reference, an answer is what was generated.
+    const lower = name.toLowerCase();
+    const generated = lower === "response" || (lower === "answer" && hasReference);
+    const label = generated ? "Response" : "Reference";
+    const own = label.toLowerCase() === lower ? "" : ` (${name})`;
+    return answer(`${label}${own}`, text, null, generated);
   });
   const responses = runs.flatMap((run) => {
     const { response } = detail.runs[run];
     if (response === null) return [];
-    return [answer(`Response of ${page.runs[run]}`, response, runDot(colours[run]))];
+    return [answer(`Response of ${page.runs[run]}`, response, runDot(colours[run]), true)];
   });
   const all = [...references, ...responses];
   return all.length ? element("div", { class: "answers" }, all) : null;
 }
 
-/** @param {string} label @param {string} text @param {Node | null} dot */
-function answer(label, text, dot) {
+/** @param {string} label @param {string} text @param {Node | null} dot @param {boolean} generated */
+function answer(label, text, dot, generated) {
   return element(
     "div",
-    { class: dot ? "answer response" : "answer reference" },
+    { class: generated ? "answer response" : "answer reference" },
     element("h3", {}, dot, dataText("span", {}, label, 100)),
     dataText("p", { class: "answer-text", ...scrollable(label, text) }, text),
   );

@@ -238,6 +238,7 @@ function textOfItem(query, { doc_id, start, end, gold, length }, at, name) {
       "summary",
       { "data-stop": true, tabindex: "-1" },
       element("span", { class: "snippet", dir: "auto" }, snippetOf(characters, gold)),
+      element("span", { class: "less" }, "less"),
     ),
     place !== null && place !== name ? dataText("p", { class: "where" }, place, ITEM_NAME) : null,
     element("p", { class: "chunk", dir: "auto" }, markedText(characters, gold), cut),
