@@ -91,9 +91,13 @@ def test_data_is_shown_as_text_and_never_run(tmp_path, opened):
         page.keyboard.press("Escape")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        for figure in page.locator("figure").all():
-            figure.scroll_into_view_if_needed()
-            expect(figure.locator("svg")).to_be_visible()
+        page.locator("details.fold").evaluate_all("folds => folds.forEach((f) => (f.open = true))")
+        for place in page.locator(".figures > *").all():
+            place.scroll_into_view_if_needed()
+            expect(place.locator(".plot:visible svg")).to_be_visible()
+            for option in place.locator("option").all_text_contents():
+                place.locator("select").select_option(label=option)
+                expect(place.locator(".plot:visible svg")).to_be_visible()
         page.mouse.move(300, 300)
     assert page.evaluate("window.hurt") is None
     shown = page.locator("body").inner_text()

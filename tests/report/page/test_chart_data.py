@@ -219,6 +219,34 @@ def test_latencies_are_the_values_that_latency_measures_average():
         ]
 
 
+def test_stages_are_in_the_order_of_the_queries():
+    stages = {"total": 9.0, "search": 1.0, "fetch": 2.0, "answer": 6.0}
+    run = [{"query_id": f"q{n}", "results": ["a"], "latency_ms": stages} for n in range(3)]
+    run[1] = run[1] | {"latency_ms": {"total": 7.0, "search": 1.0, "answer": 6.0}}
+    frame = pictured([evaluate({f"q{n}": ["a"] for n in range(3)}, run, "RR")]).latencies
+    assert frame["stage"].unique(maintain_order=True).to_list() == list(stages)
+
+
+def test_contexts_are_recall_with_the_characters_of_the_first_results():
+    gold = [{"query_id": f"q{n}", "evidence": ["four words of text"]} for n in range(2)]
+    run = [
+        {"query_id": "q0", "results": [{"text": "x" * 30}, {"text": "the four words of text"}]},
+        {"query_id": "q1", "results": [{"text": "four words of text"}]},
+    ]
+    scores = evaluate(gold, run, "evidence.recall@5")
+    frame = pictured([scores]).contexts
+    rows = {row["k"]: row for row in frame.iter_rows(named=True)}
+    assert set(frame["measure"]) == {"evidence.recall"}
+    assert (rows[1]["value"], rows[1]["characters"]) == (0.5, (30 + 18) / 2)
+    assert (rows[5]["value"], rows[5]["characters"]) == (1.0, (30 + 22 + 18) / 2)
+    assert rows[5]["value"] == scores["evidence.recall@5"]
+
+
+def test_judgments_have_no_contexts():
+    gold, run = timed_run(5)
+    assert pictured([evaluate(gold, run, "nDCG@10")]).contexts is None
+
+
 def test_costs_are_summed_by_stage_and_model_apart_from_calls_without_a_price():
     gold, run = timed_run(30)
     frame = pictured([evaluate(gold, run, "cost.sum")]).costs
@@ -235,6 +263,7 @@ def test_costs_are_summed_by_stage_and_model_apart_from_calls_without_a_price():
     }
     assert rows.keys() == expected.keys()
     assert {key[2] for key in rows} == {True, False}
+    assert set(frame["queries"]) == {30}
     for key, (prices, tokens) in expected.items():
         assert rows[key]["calls"] == len(prices)
         known = [count for count in tokens if count is not None]

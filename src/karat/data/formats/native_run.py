@@ -92,7 +92,6 @@ ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_
 CONTEXTS = ("retrieved_contexts", "contexts")
 _RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
 _ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
-RESPONSES = {"query_id": pl.String, "response": pl.String}
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
