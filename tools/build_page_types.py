@@ -1,7 +1,7 @@
 """Write the TypeScript declarations of a page's data, from the Structs in report/page/data.py.
 
-Run it after changing that file: `.venv/bin/python tools/build_page_types.py`. The scripts of the page
-are checked against the declarations, and a test compares them with the Structs.
+Run it after changing that file: `.venv/bin/python tools/build_page_types.py`. The scripts of the
+page are checked against the declarations, and a test compares them with the Structs.
 """
 
 from __future__ import annotations

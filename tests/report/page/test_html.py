@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import gzip
+import io
 import json
 import re
 from base64 import b64decode, b64encode

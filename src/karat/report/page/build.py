@@ -107,9 +107,7 @@ def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
     if scores is None:
         raise InputError("this verdict has no scores", hint="run the gate again")
     runs, comparison = [scores], None
-    if baseline is not None and baseline.per_query["query_id"].equals(
-        scores.per_query["query_id"]
-    ):
+    if baseline is not None and baseline.per_query["query_id"].equals(scores.per_query["query_id"]):
         measures = tuple(one for one in scores.table.measures if one.name in baseline)
         # The same retriever before and after a change often has the same name.
         name = f"{baseline.name} (baseline)" if baseline.name == scores.name else None

@@ -135,4 +135,3 @@ def _json(value: object) -> str:
 
 def _data_script(name: str, kind: str, content: str) -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
-
