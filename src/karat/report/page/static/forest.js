@@ -239,12 +239,13 @@ function forestCaption(nameA, nameB, differences) {
   /** @param {string} mark */
   const count = (mark) => differences.filter((difference) => difference.mark === mark).length;
   const [better, worse] = [count("better"), count("worse")];
+  const every = ["", "the measure", "both measures"][n] ?? `all ${n} measures`;
   /** @param {number} some */
-  const of = (some) => (some === n ? (n === 1 ? "the measure" : `all ${n} measures`) : `${some} of ${n} measures`);
+  const of = (some) => (some === n ? every : `${some} of ${n} measures`);
   if (!better && !worse) {
     return n === 1
       ? `${nameB} and ${nameA} do not differ significantly`
-      : `${nameB} and ${nameA} do not differ significantly in any of ${n} measures`;
+      : `${nameB} and ${nameA} do not differ significantly in ${n === 2 ? "either measure" : `any of ${n} measures`}`;
   }
   if (!better) return `${nameB} is significantly worse than ${nameA} in ${of(worse)}`;
   const also = worse ? `, significantly worse in ${worse}` : "";
