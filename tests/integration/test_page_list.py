@@ -105,7 +105,7 @@ def test_link_restores_measure_filters_sort_and_pair(path, opened):
     before = ids_shown(page)
     assert before == ["q6", "q5", "q1"]
     link = copied(page, "Copy link")
-    expect(page.locator(".copied")).to_have_text("copied")
+    expect(page.locator(".announcement")).to_have_text("Copied")
     page = opened(path, "#" + link.partition("#")[2])
     assert ids_shown(page) == before
     for label, value in {
@@ -277,7 +277,7 @@ def test_closing_a_query_leads_to_its_row_even_if_another_was_opened(path, opene
     page = opened(path)
     page.locator(".queries button.open").nth(2).click()
     page.locator("dialog[open]").get_by_role("button", name="next").click()
-    expect(page.locator("dialog[open] #query-title")).to_contain_text("q3")
+    expect(page.locator("dialog[open] .query-id")).to_contain_text("q3")
     page.keyboard.press("Escape")
     expect(page.locator(".queries button.open").nth(3)).to_be_focused()
 

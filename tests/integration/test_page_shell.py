@@ -61,7 +61,7 @@ def test_query_that_changed_opens(opened, report):
 
 def test_notice_leads_to_the_table(opened, report):
     page = opened(report, reduced_motion="reduce")
-    page.locator("#first button").click()
+    page.locator("#findings button").click()
     page.wait_for_function(
         "() => document.querySelector('#queries').getBoundingClientRect().top < 200"
     )
@@ -96,7 +96,7 @@ def test_print_fits_the_paper_and_shows_an_open_query_alone(opened, report):
 def test_values_are_readable_without_scripts(opened, report):
     page = opened(report, java_script_enabled=False)
     assert page.locator("#results td[data-value]").count() > 0
-    assert page.locator("#first button").is_hidden()
+    assert page.locator("#findings button").is_hidden()
     assert "JavaScript is disabled" in page.locator("#queries").inner_text()
 
 

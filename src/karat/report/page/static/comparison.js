@@ -107,7 +107,7 @@ function createPicker(page) {
   const form = element(
     "form",
     {
-      class: "picker",
+      class: "pair-picker",
       "aria-label": "Runs to compare",
       onsubmit: (/** @type {Event} */ event) => event.preventDefault(),
     },

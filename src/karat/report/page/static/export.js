@@ -102,7 +102,7 @@ function csvCell(value) {
 
 /** @param {string} name @param {string} url */
 function downloadUrl(name, url) {
-  const file = name.replace(/[^\p{L}\p{N}._ +-]/gu, "_");
+  const file = name.replace(/[^\p{L}\p{N}._ @+-]/gu, "_");
   element("a", { href: url, download: file }).click();
 }
 
@@ -141,10 +141,12 @@ let announced = 0;
 
 /** @param {string} message is shown for a moment, and read by screen readers */
 export function announce(message) {
-  let box = document.querySelector(".announcement");
+  // While a dialog is open, everything outside it is inert.
+  const parent = document.querySelector("dialog[open]") ?? document.body;
+  let box = parent.querySelector(":scope > .announcement");
   if (!box) {
     box = /** @type {HTMLElement} */ (element("div", { class: "announcement", role: "status" }));
-    document.body.append(box);
+    parent.append(box);
   }
   box.textContent = message;
   clearTimeout(announced);
