@@ -88,7 +88,7 @@ def pairs_of(comparison, a, b) -> dict[str, dict[str, object]]:
 def chosen(section) -> tuple[str, str]:
     names = [
         select.evaluate("select => select.selectedOptions[0].text")
-        for select in section.locator(".picker select").all()
+        for select in section.locator(".pair-picker select").all()
     ]
     return names[0], names[1]
 
@@ -96,7 +96,7 @@ def chosen(section) -> tuple[str, str]:
 def choose(section, a: str | None = None, b: str | None = None) -> None:
     for at, name in enumerate((a, b)):
         if name is not None:
-            section.locator(".picker select").nth(at).select_option(label=name)
+            section.locator(".pair-picker select").nth(at).select_option(label=name)
 
 
 def numbers(section) -> dict[str, tuple[float | None, ...]]:
