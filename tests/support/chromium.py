@@ -25,7 +25,7 @@ WATCH_FIRST_ROW = """window.firstRowAt = new Promise((resolve) => {
 SCROLL_THROUGH = """async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   const isDrawn = (figure) =>
-    !figure.getClientRects().length || figure.querySelector("svg, canvas, img, table");
+    !figure.checkVisibility() || figure.querySelector("svg, canvas, img, table");
   for (let y = 0; y < document.documentElement.scrollHeight; y += window.innerHeight / 2) {
     window.scrollTo(0, y);
     await frame();
