@@ -284,7 +284,9 @@ def test_items_without_contents_have_nulls():
 
 
 def test_unit_of_offsets_is_kept():
-    rows = pl.DataFrame({"query_id": ["q"], "item_id": ["a"], "doc_id": ["d"], "start": 0, "end": 1})
+    rows = pl.DataFrame(
+        {"query_id": ["q"], "item_id": ["a"], "doc_id": ["d"], "start": 0, "end": 1}
+    )
     one = Run.of(rows, offsets="utf16")
     assert karat.fuse([one, {"q": ["b"]}]).offsets == "utf16"
     with refused(field="offsets"):

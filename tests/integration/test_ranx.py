@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -74,7 +75,7 @@ def check_equal(one, other):
         assert items == pytest.approx(other[query], rel=1e-9, abs=1e-9)
         # Rounding may break ties; otherwise the order is the same.
         values = [other[query][item] for item in items]
-        assert all(b <= a + 1e-9 for a, b in zip(values, values[1:], strict=False))
+        assert all(b <= a + 1e-9 for a, b in itertools.pairwise(values))
 
 
 @pytest.mark.parametrize("n_runs", [2, 3, 5])

@@ -200,7 +200,9 @@ def fuse_command(
             shown = fusion_document(named, fused)
         else:
             refuse_fixed_parameters(parameters, weights)
-            conventions = Config.find().conventions
+            config = Config.find()
+            if config.conventions:
+                print(f"using the conventions in {config.path}", file=sys.stderr)
             tuning = tune_fusion(
                 PathSource(tune, gold_format, mapping),
                 named,
@@ -211,7 +213,7 @@ def fuse_command(
                 seed=seed,
                 depth=depth,
                 name=name,
-                conventions=conventions,
+                conventions=dict(config.conventions),
             )
             fused, shown = tuning.run, document(tuning)
             summary["tuning"] = tuning.as_dict()

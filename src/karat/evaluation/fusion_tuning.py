@@ -184,12 +184,13 @@ def tune_fusion(
     with _without_warnings():
         single = {run: evaluator(named[run], name=run).table.value(target) for run in named}
     in_fold = _folds(tables[0], target, folds, seed)
-    values = [_value(table, in_fold >= 0, target) for table in tables]
+    is_used = in_fold >= 0
+    values = [_value(table, is_used, target) for table in tables]
     best = _best(values, target)
-    chosen = [
-        _best([_value(table, (in_fold >= 0) & (in_fold != fold), target) for table in tables], target)
-        for fold in range(folds)
-    ]
+    chosen = []
+    for fold in range(folds):
+        others = is_used & (in_fold != fold)
+        chosen.append(_best([_value(table, others, target) for table in tables], target))
     held_out = [tables[index].rows(_rows(in_fold == fold)) for fold, index in enumerate(chosen)]
     run = fused_run(candidates, settings[best], depth=depth, name=name)
     tuning = {"measure": target.name, "folds": folds, "seed": seed}
@@ -212,7 +213,7 @@ def tune_fusion(
             }
         ),
         grid=pl.DataFrame({**_columns(grid), "value": values}),
-        n_queries=int(np.count_nonzero(in_fold >= 0)),
+        n_queries=int(np.count_nonzero(is_used)),
         seed=seed,
     )
 
@@ -230,9 +231,11 @@ def format_parameters(parameters: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _columns(points: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _columns(points: Sequence[Mapping[str, Any]]) -> dict[str, pl.Series]:
     """Return a column for each parameter; a list of weights is one value."""
-    return {name: [point[name] for point in points] for name in points[0]}
+    return {
+        name: pl.Series(name, [point[name] for point in points], strict=False) for name in points[0]
+    }
 
 
 def _checked_measure(measure: AnyMeasure) -> Measure:
@@ -267,7 +270,7 @@ def _settings(
     method: str, n_runs: int, normalization: str | None, point: Mapping[str, Any]
 ) -> FusionSettings:
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return FusionSettings.of(method, n_runs, normalization, **(defaults | point))
+    return FusionSettings.of(method, n_runs, normalization, **{**defaults, **point})
 
 
 def _needed_depth(measure: Measure, depth: int | None) -> int | None:
@@ -287,8 +290,7 @@ def _tables(
     first = evaluator(fused_run(candidates, settings[0], depth=depth)).table
     with _without_warnings():
         others = [
-            evaluator(fused_run(candidates, setting, depth=depth)).table
-            for setting in settings[1:]
+            evaluator(fused_run(candidates, setting, depth=depth)).table for setting in settings[1:]
         ]
     return [first, *others]
 

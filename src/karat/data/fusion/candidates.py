@@ -139,8 +139,8 @@ def _distinct_items(name: str, run: Run) -> pl.DataFrame:
             KaratWarning(
                 f"run {name!r}: {counted(n_repeats, 'item')} "
                 f"{'repeats' if n_repeats == 1 else 'repeat'} an earlier item of the same list"
-                f"{for_example(n_repeats, f'in query {query!r}')}; only the first counts, and later "
-                "items move up"
+                f"{for_example(n_repeats, f'in query {query!r}')}; only the first counts, and "
+                "later items move up"
             ),
             stacklevel=5,
         )
@@ -160,8 +160,8 @@ def _checked_scores(name: str, run: Run, need: str) -> Floats:
         query, item, score = without.select(*_KEY, "score").row(0)
         problem = "no score" if score is None else f"the score {score}"
         raise InputError(
-            f"run {name!r}, query {query!r}: item {item!r} has {problem}, but {need} needs a finite "
-            "score for every item",
+            f"run {name!r}, query {query!r}: item {item!r} has {problem}, but {need} needs a "
+            "finite score for every item",
             field="score",
             hint=hint,
         )

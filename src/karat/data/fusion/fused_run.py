@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from karat import checks
+from karat.arrays import Floats
 from karat.data.data_file import path_of
 from karat.data.frames import is_table
 from karat.data.fusion.candidates import Candidates
@@ -222,7 +223,7 @@ def fused_run(
     )
 
 
-def _ranked(candidates: Candidates, scores: np.ndarray[Any, Any], depth: int | None) -> pl.DataFrame:
+def _ranked(candidates: Candidates, scores: Floats, depth: int | None) -> pl.DataFrame:
     """Return the results in rank order; the candidates are already in the order of ties."""
     order = np.lexsort((-scores, candidates.query))
     if depth is not None:
@@ -264,5 +265,3 @@ def _too_few() -> InputError:
         field="runs",
         hint="pass a list of runs, or {name: run}",
     )
-
-

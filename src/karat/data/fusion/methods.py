@@ -99,7 +99,8 @@ class FusionInput:
     @property
     def n_runs(self) -> Ints:
         """The number of runs that have a value for each candidate."""
-        return np.count_nonzero(~np.isnan(self.values), axis=1)
+        counts: Ints = np.sum(~np.isnan(self.values), axis=1, dtype=np.int64)
+        return counts
 
 
 Kernel = Callable[..., Floats]
@@ -195,7 +196,8 @@ def _combmax(data: FusionInput) -> Floats:
     parameters=("gamma",),
 )
 def _combgmnz(data: FusionInput, gamma: float) -> Floats:
-    return _sum(data.values) * data.n_runs**gamma
+    factor: Floats = data.n_runs.astype(np.float64) ** gamma
+    return _sum(data.values) * factor
 
 
 @_method("isr", "n · Σ 1 / rank²", _MOURAO, "ranks")
@@ -307,7 +309,8 @@ class FusionSettings:
         declared = METHODS[checks.one_of(method, "method", METHODS)]
         for name, value in parameters.items():
             if name not in declared.parameters and value != PARAMETERS[name].default:
-                raise _unused(method, name, [m.name for m in METHODS.values() if name in m.parameters])
+                users = [other.name for other in METHODS.values() if name in other.parameters]
+                raise _unused(method, name, users)
         return cls(
             method,
             _checked_normalization(declared, normalization),

@@ -111,7 +111,8 @@ def _total(candidates: Candidates, scores: Floats) -> Floats:
     """Return the sum of the list that each value is in, added in the order of the candidates."""
     filled = np.nan_to_num(scores, nan=0.0, posinf=np.inf, neginf=-np.inf)
     columns = [np.bincount(candidates.query, column) for column in filled.T]
-    return np.stack(columns, axis=1)[candidates.query]
+    totals: Floats = np.stack(columns, axis=1).astype(np.float64)
+    return totals[candidates.query]
 
 
 def _divide(values: Floats, divisor: Floats) -> Floats:

@@ -65,4 +65,5 @@ def _beats(one: Ints, other: Ints, positions: Floats, weights: Floats) -> Flags:
         first, second = column[one], column[other]
         lead += weight * ((first < second).astype(np.float64) - (second < first))
     # 0.1 + 0.2 - 0.3 is a tie, although it is not 0 in floating-point arithmetic.
-    return lead > _ROUNDING * weights.sum()
+    is_ahead: Flags = lead > _ROUNDING * weights.sum()
+    return is_ahead
