@@ -1,10 +1,13 @@
 """`karat fuse`: what it writes, prints and refuses."""
 
 import json
+import re
 
 import pytest
 
 import karat
+from karat.data.fusion import METHODS, NORMALIZATIONS
+from support.paths import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +23,15 @@ def folder(tmp_path, monkeypatch):
             results = [{"id": "b", "score": 0.9}, {"id": "a", "score": 0.8}]
             dense.write(json.dumps({"query_id": f"q{n}", "results": results}) + "\n")
     return tmp_path
+
+
+@pytest.mark.parametrize("page", ["help", "documentation"])
+def test_methods_and_normalizations_are_listed(command, page):
+    text = command("fuse", "--help")[1]
+    if page == "documentation":
+        text = (ROOT / "docs" / "fusion.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[\w-]+", text))
+    assert {*METHODS, *NORMALIZATIONS} <= words
 
 
 def test_fused_run_is_written_and_described(command, folder):

@@ -23,7 +23,7 @@ def drawn(seed=1):
     draw = random.Random(seed)
     gold, good, poor = {}, {}, {}
     for query in QUERIES:
-        gold[query] = {f"d{draw.randrange(12)}": 1, f"d{draw.randrange(12)}": 2}
+        gold[query] = {f"d{item}": grade for grade, item in enumerate(draw.sample(range(12), 3))}
         relevant = gold[query]
         good[query] = {f"d{i}": draw.random() + 0.6 * (f"d{i}" in relevant) for i in range(12)}
         poor[query] = {f"d{i}": draw.random() + 0.2 * (f"d{i}" in relevant) for i in range(12)}

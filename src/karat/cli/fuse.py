@@ -16,11 +16,6 @@ from karat.cli.options import (
 )
 from karat.cli.parameters import Option, command
 
-_METHODS = (
-    "rrf|combsum|combmnz|combanz|combmed|combmin|combmax|combgmnz|isr|log_isr|logn_isr|borda|"
-    "condorcet|weighted|wmnz|mixed|rbc"
-)
-
 
 @command(
     "fuse",
@@ -28,9 +23,11 @@ _METHODS = (
     Option(
         "--method",
         panel="Fusion",
-        metavar=_METHODS,
+        metavar="NAME",
         default="rrf",
-        help="Choose how the lists are combined.",
+        help="Choose how the lists are combined: by ranks (rrf, isr, log_isr, logn_isr, borda, "
+        "condorcet, rbc) or by scores (combsum, combmnz, combanz, combmed, combmin, combmax, "
+        "combgmnz, weighted, wmnz, mixed).",
     ),
     Option(
         "--normalization",

@@ -169,7 +169,7 @@ def warn_of_missing_queries(runs: Mapping[str, Run]) -> None:
     if all_ids and not set.intersection(*query_ids.values()):
         warnings.warn(
             KaratWarning(
-                "no query is in all runs, so nothing is combined for most queries; check that the "
+                "no query is in all runs, so each is fused from only some of them; check that the "
                 "runs use the same query ids"
             ),
             stacklevel=3,
@@ -263,5 +263,5 @@ def _too_few() -> InputError:
     return InputError(
         "fusion needs at least two runs",
         field="runs",
-        hint="pass a list of runs, or {name: run}",
+        hint="pass two or more runs, as a list or as {name: run} in Python",
     )

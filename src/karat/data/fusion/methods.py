@@ -212,7 +212,8 @@ def _log_isr(data: FusionInput) -> Floats:
 
 @_method("logn_isr", "ln(n + sigma) · Σ 1 / rank²", _MOURAO, "ranks", parameters=("sigma",))
 def _logn_isr(data: FusionInput, sigma: float) -> Floats:
-    return _sum(1 / data.values**2) * np.log(data.n_runs + sigma)
+    factor: Floats = np.log(data.n_runs + sigma)
+    return _sum(1 / data.values**2) * factor
 
 
 @_method(
@@ -402,7 +403,7 @@ def _unused(method: str, setting: str, methods: Sequence[str]) -> InputError:
     return InputError(
         f"{method} does not use {setting}",
         field=setting,
-        hint=f"remove the setting, or choose one of {', '.join(methods)}",
+        hint=f"remove the setting, or choose the method {' or '.join(methods)}",
     )
 
 
