@@ -72,7 +72,7 @@ def check(runs, method, **options):
 
 
 @pytest.mark.parametrize("method", oracle.BY_RANK)
-@examples(25, 600)
+@examples(25, 300)
 @given(runs=RUNS, weights=st.none() | WEIGHTS)
 def test_method_of_ranks_gives_what_plain_loops_give(method, runs, weights):
     options = {}
@@ -82,7 +82,7 @@ def test_method_of_ranks_gives_what_plain_loops_give(method, runs, weights):
 
 
 @pytest.mark.parametrize("method", [*oracle.BY_SCORE, *oracle.WEIGHTED])
-@examples(30, 1000)
+@examples(30, 300)
 @given(runs=RUNS, normalization=st.sampled_from(oracle.NORMALIZATIONS), weights=WEIGHTS)
 def test_method_of_scores_gives_what_plain_loops_give(method, runs, normalization, weights):
     options = {"normalization": normalization}
@@ -97,7 +97,7 @@ def test_method_of_scores_gives_what_plain_loops_give(method, runs, normalizatio
     check(runs, method, **options)
 
 
-@examples(15, 400)
+@examples(15, 200)
 @given(runs=RUNS, k=st.floats(0, 200), sigma=st.floats(0, 3), phi=st.floats(0.01, 0.99))
 def test_parameters_are_used(runs, k, sigma, phi):
     check(runs, "rrf", k=k)
