@@ -16,6 +16,7 @@ MODULES = (
     "data_files",
     "data_formats",
     "data_python",
+    "fusion",
     "measures",
     "match",
     "evaluation",

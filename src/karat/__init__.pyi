@@ -17,6 +17,7 @@ from karat.data import Chunks as Chunks
 from karat.data import Corpus as Corpus
 from karat.data import Gold as Gold
 from karat.data import Run as Run
+from karat.data.fusion import fuse as fuse
 from karat.errors import ConventionError as ConventionError
 from karat.errors import InputError as InputError
 from karat.errors import KaratError as KaratError
@@ -29,6 +30,8 @@ from karat.evaluation.evaluator import Evaluator as Evaluator
 from karat.evaluation.evaluator import evaluate as evaluate
 from karat.evaluation.explanation import Explanation as Explanation
 from karat.evaluation.explanation import explain as explain
+from karat.evaluation.fusion_tuning import FusionTuning as FusionTuning
+from karat.evaluation.fusion_tuning import tune_fusion as tune_fusion
 from karat.evaluation.location import Location as Location
 from karat.evaluation.location import locate as locate
 from karat.evaluation.scores import Scores as Scores

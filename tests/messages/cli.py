@@ -33,6 +33,11 @@ def command(name: str, *words: str, volatile: str | None = None) -> None:
 ASK = ("run", "gold.jsonl", "-r", "http://127.0.0.1/")
 command("shares are given without chunks", "convert", "gold.jsonl", "x.csv", "--shares", "0.5")
 command("spans are written as CSV", "locate", "gold.jsonl", "--corpus", "docs", "-o", "x.csv")
+command("a fused run has no file to write to", "fuse", "run.jsonl", "run.jsonl")
+command(
+    "the weights of a fusion are not numbers",
+    *("fuse", "run.jsonl", "run.jsonl", "-o", "x.jsonl", "--weights", "a,b"),
+)
 command("a run has no file to write to", *ASK)
 command("a header has no colon", *ASK, "-o", "x.jsonl", "--header", "Authorization")
 command("a header is given twice", *ASK, "-o", "x", "--header", "a: 1", "--header", "A: 2")

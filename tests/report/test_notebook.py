@@ -103,6 +103,9 @@ def results() -> dict[str, Result]:
         "explanation": karat.explain("RR", gold=gold, run={HARM: [HARM], "p": ["a"]}, query=HARM),
         "validation": karat.validate(karat.Gold.of(spans=doubled), corpus={HARM: "short"}),
         "location": karat.locate(karat.Gold.of(evidence={HARM: [HARM]}), {"d": "nothing"}),
+        "tuning": karat.tune_fusion(
+            gold, {HARM: {HARM: [HARM], "p": ["a"]}, "b": {HARM: ["b"], "p": ["a"]}}, "RR", folds=2
+        ),
         "usage": usage(run),
         "estimate": Estimate(10, 10, 2, 1, 1, None, 5.0, 0, MeanUsage(10.0, 3.0, 1.0, 0.001)),
     }
@@ -110,7 +113,7 @@ def results() -> dict[str, Result]:
 
 KINDS = [
     *("scores", "comparison", "verdict", "explanation"),
-    *("validation", "location", "usage", "estimate"),
+    *("validation", "location", "tuning", "usage", "estimate"),
 ]
 
 

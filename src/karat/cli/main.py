@@ -19,6 +19,7 @@ from karat.cli.convert import convert_command
 from karat.cli.demo import demo_command
 from karat.cli.evaluate import evaluate_command
 from karat.cli.explain import explain_command
+from karat.cli.fuse import fuse_command
 from karat.cli.gate import gate_command
 from karat.cli.locate import locate_command
 from karat.cli.measures import measures_command
@@ -71,6 +72,7 @@ for _command in (
     run_command,
     validate_command,
     convert_command,
+    fuse_command,
     locate_command,
     measures_command,
     schema_command,

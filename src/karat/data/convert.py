@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,6 +96,24 @@ def convert(
         report = _report_lost_iterations(report, files)
     names = ", ".join(dict.fromkeys(file_format.name for file_format in formats))
     return Conversion(data_kind, names, output_format.name, report)
+
+
+def check_run_targets(
+    targets: Iterable[str | os.PathLike[str]],
+    target_format: str | None,
+    inputs: Iterable[str | os.PathLike[str]],
+) -> None:
+    """Raise an error if a run cannot be written to one of the files, before any long work."""
+    input_paths = {Path(file.path).resolve() for path in inputs for file in sources(path)}
+    for target in targets:
+        if format_for_writing(target, target_format).folder:
+            check_writable_folder(target)
+        else:
+            check_writable(target)
+        if Path(target).resolve() in input_paths:
+            raise InputError(
+                "the file is one of the runs to read", path=target, hint="choose another file"
+            )
 
 
 def _data_kind(kind: str | None, file: DataFile, file_format: Format) -> Kind:

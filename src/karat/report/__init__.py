@@ -24,6 +24,7 @@ def document(result: Result) -> Document:
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.explanation import Explanation
+    from karat.evaluation.fusion_tuning import FusionTuning
     from karat.evaluation.location import Location
     from karat.evaluation.scores import Scores
     from karat.evaluation.usage import Usage
@@ -33,6 +34,7 @@ def document(result: Result) -> Document:
     from karat.report.documents import (
         comparison,
         explanation,
+        fusion,
         location,
         scores,
         usage,
@@ -58,6 +60,8 @@ def document(result: Result) -> Document:
             return usage.estimate_document(result)
         case Location():
             return location.location_document(result)
+        case FusionTuning():
+            return fusion.tuning_document(result)
     raise _unsupported(result)
 
 
