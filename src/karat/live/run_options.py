@@ -10,6 +10,7 @@ from karat import checks
 from karat.data.offsets import check_unit
 from karat.live.failures import MAX_FAILED, checked_share
 from karat.live.protocol import Search
+from karat.live.reranker import Reranker
 from karat.live.tokens import Tokenizer
 
 MAX_IN_A_ROW = 10
@@ -51,6 +52,7 @@ class RunOptions:
     headers: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
     tokenizer: str | Tokenizer | None = None
+    reranker: str | Reranker | None = None
     offsets: str = "codepoint"
     name: str | None = None
     fail_on_error: float = MAX_FAILED
