@@ -43,6 +43,7 @@ class RerankingRetriever(Retriever):
         self._retriever = retriever
         self._rerank = reranker
         self._count = search.rerank_top_n
+        self._has_threshold = search.score_threshold is not None
 
     def retrieve(self, query: Query) -> Any:
         """Run the retriever, then the reranker."""
@@ -75,6 +76,8 @@ class RerankingRetriever(Retriever):
         start_ns = perf_counter_ns()
         with stage("rerank"):
             results = rerank(self._rerank, query.text, answer.results, self._count)
+        if self._has_threshold:  # an item without a score of the reranker is below any threshold
+            results = results[: self._count]
         reranked = replace(answer, results=results, candidates=answer.results)
         if isinstance(response, TimedResponse):
             end_ns = response.end_ns + perf_counter_ns() - start_ns

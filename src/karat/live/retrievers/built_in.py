@@ -95,7 +95,5 @@ def built_in_class(kind: str) -> Any:
 
 
 def _kinds_with_option(name: str) -> str:
-    kinds = [
-        kind for kind in CLASSES if name in inspect.signature(built_in_class(kind)).parameters
-    ]
-    return f"remove the option, or use --retriever {' or '.join(f'{kind}:CORPUS' for kind in kinds)}"
+    kinds = [kind for kind in CLASSES if name in inspect.signature(built_in_class(kind)).parameters]
+    return "remove the option, or use --retriever " + " or ".join(f"{kind}:…" for kind in kinds)

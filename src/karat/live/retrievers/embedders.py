@@ -158,7 +158,7 @@ class EndpointEmbedder(Embedder):
             return [one.embedding for one in data]
         except msgspec.ValidationError as error:
             problem = f"{self._endpoint.name} returned no embeddings: {error}"
-            hint = "the answer must be {\"data\": [{\"index\": 0, \"embedding\": […]}, …]}"
+            hint = 'the answer must be {"data": [{"index": 0, "embedding": […]}, …]}'
             if is_indexing:
                 raise InputError(problem, field="embedder", hint=hint) from error
             raise AttemptError("BadAnswer", f"{problem}; {hint}", retryable=False) from error
@@ -202,7 +202,8 @@ def _checked(returned: Any, count: int) -> Vectors:
         )
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     lengths[lengths == 0] = 1.0
-    return (vectors / lengths[:, None]).astype(np.float32)
+    normalised: Vectors = (vectors / lengths[:, None]).astype(np.float32)
+    return normalised
 
 
 def _describe(returned: Any) -> str:

@@ -1,13 +1,14 @@
 """Requests to a server that takes and returns JSON, for embeddings.
 
-Each thread keeps its connection. Secrets are removed from everything that is shown.
+Connections are reused. Secrets are removed from everything that is shown.
 """
 
 from __future__ import annotations
 
 import http.client
-import threading
 import time
+import weakref
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -61,7 +62,8 @@ class JsonEndpoint:
         self._proxy = find_proxy(parts)
         secrets = self._headers.get("Authorization", "").split()
         self._scrub = Scrubber([*secrets_of_url(parts), *secrets])
-        self._connections = threading.local()
+        self._idle: list[http.client.HTTPConnection] = []
+        weakref.finalize(self, _close_all, self._idle)
 
     def post(self, content: Any) -> Any:
         """Send a request once and return the answer; a failure is an `AttemptError`."""
@@ -81,7 +83,7 @@ class JsonEndpoint:
                 self._safe_line(answer[:4000].decode(errors="replace"))
                 or "the server gave no reason",
                 retryable=is_temporary,
-                retry_after=retry_after(headers) if is_temporary else None,
+                retry_after=retry_after(_titled(headers)) if is_temporary else None,
             )
         try:
             return msgspec.json.decode(answer)
@@ -112,19 +114,13 @@ class JsonEndpoint:
 
     def _send(self, body: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Send a request; a connection that the server has closed meanwhile is opened again."""
-        connection = getattr(self._connections, "open", None)
-        if connection is not None:
+        while True:
             try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._exchange(self._connect(), body)
+            with suppress(http.client.RemoteDisconnected, ConnectionError):
                 return self._exchange(connection, body)
-            except (http.client.RemoteDisconnected, ConnectionError):
-                connection.close()
-        connection = self._connections.open = self._connect()
-        try:
-            return self._exchange(connection, body)
-        except BaseException:
-            self._connections.open = None
-            connection.close()
-            raise
 
     def _exchange(
         self, connection: http.client.HTTPConnection, body: bytes
@@ -133,13 +129,15 @@ class JsonEndpoint:
         if self._proxy is not None and self._parts.scheme == "http":
             host = self._parts.netloc.rpartition("@")[2]
             target = self._parts._replace(netloc=host, fragment="").geturl()
-        connection.request("POST", target, body, self._headers)
-        response = connection.getresponse()
-        answer = response.read(MAX_BYTES + 1)
-        if len(answer) > MAX_BYTES:
-            raise http.client.HTTPException(
-                f"the response is larger than {MAX_BYTES // 2**20} MB"
-            )
+        try:
+            connection.request("POST", target, body, self._headers)
+            response = connection.getresponse()
+            answer = response.read(MAX_BYTES + 1)
+            _refuse_too_large(answer)
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
         return response.status, response.headers, answer
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -156,3 +154,17 @@ class JsonEndpoint:
         if is_tls:
             return http.client.HTTPSConnection(host, port, timeout=TIMEOUT)
         return http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+
+
+def _titled(headers: http.client.HTTPMessage) -> dict[str, str]:
+    return {name.title(): value for name, value in headers.items()}
+
+
+def _close_all(connections: list[http.client.HTTPConnection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+def _refuse_too_large(answer: bytes) -> None:
+    if len(answer) > MAX_BYTES:
+        raise http.client.HTTPException(f"the response is larger than {MAX_BYTES // 2**20} MB")

@@ -156,12 +156,13 @@ def _scaled(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Scale the scores of a list from 0 to 1; if all are equal, each becomes 1."""
     if not scores.size or scores[0] == scores[-1]:
         return np.ones_like(scores)
-    return (scores - scores[-1]) / (scores[0] - scores[-1])
+    scaled: npt.NDArray[np.float64] = (scores - scores[-1]) / (scores[0] - scores[-1])
+    return scaled
 
 
 def _checked_weights(weights: Sequence[float]) -> tuple[float, float]:
     hint = "pass the weights of BM25 and of dense retrieval: --weights 0.7,0.3"
-    if isinstance(weights, str) or len(weights) != 2:
+    if len(weights) != 2:
         raise InputError(f"expected 2 numbers, got {weights!r}", field="weights", hint=hint)
     first, second = (float(checks.finite(weight, "weights", hint=hint)) for weight in weights)
     if min(first, second) < 0 or first + second == 0:

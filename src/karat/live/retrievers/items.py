@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,14 @@ import polars as pl
 
 from karat import chunk
 from karat.checks import did_you_mean
+from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.data_file import path_of
 from karat.errors import InputError, counted, for_example
 from karat.live.retrievers.callables import qualified_name
 from karat.live.retrievers.resolve import import_object
 
-CHUNKERS = {
+CHUNKERS: dict[str, Callable[..., Chunks]] = {
     "fixed": chunk.fixed,
     "recursive": chunk.recursive,
     "sentences": chunk.sentences,
@@ -51,7 +52,7 @@ class Chunking:
             raise InputError(
                 "this option needs a chunker",
                 field=given[0],
-                hint="add --chunker recursive (chunker=\"recursive\")",
+                hint='add --chunker recursive (chunker="recursive")',
             )
         allowed = self._allowed
         for name in given:

@@ -67,9 +67,7 @@ def resolve_retriever(
     if is_built_in(target):
         target = create_built_in(str(target))
     if isinstance(target, BuiltIn):
-        return PythonRetriever(
-            target, search, fields, name=target.name, settings=target.settings
-        )
+        return PythonRetriever(target, search, fields, name=target.name, settings=target.settings)
     if isinstance(target, str):
         imported = import_object(target)
         source = source_hash(sys.modules[target.partition(":")[0]], imported)

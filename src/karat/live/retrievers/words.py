@@ -1,7 +1,8 @@
 """How BM25 splits a text into words: normalise, split, remove stop words, stem.
 
-As in Lucene's StandardTokenizer, a word is a run of letters, digits, marks and underscores, and each
-Chinese character and each Hiragana is a word of its own. Stop words are removed before stemming.
+As in Lucene's StandardTokenizer, a word is a run of letters, digits, marks and underscores, and
+each Chinese character and each Hiragana is a word of its own. Stop words are removed before
+stemming.
 """
 
 from __future__ import annotations
