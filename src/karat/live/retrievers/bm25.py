@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from karat import checks
 from karat.cache import IndexKey, load_or_build
+from karat.errors import InputError
 from karat.live.instrumentation import stage
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.items import Chunking, Items, Scored, best
@@ -179,9 +180,10 @@ class BM25Index:
 
 def check_bm25_options(k1: float, b: float, stemmer: str, stop_words: str) -> dict[str, Any]:
     """Return the options of BM25, after a check of the numbers."""
-    hint = "usual values are from 0.5 to 2"
-    if checks.finite(k1, "k1", hint=hint) < 0:
-        checks.positive(k1, "k1", hint=hint)
+    if checks.finite(k1, "k1") < 0:
+        raise InputError(
+            f"must be at least 0, got {k1}", field="k1", hint="usual values are from 0.5 to 2"
+        )
     return {
         "k1": float(k1),
         "b": float(checks.share(b, "b")),

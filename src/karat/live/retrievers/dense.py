@@ -11,7 +11,7 @@ import numpy as np
 
 from karat import checks
 from karat.cache import IndexKey, load_or_build
-from karat.errors import InputError
+from karat.errors import InputError, counted
 from karat.live.instrumentation import stage
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.embedders import WORDLLAMA, Embedder, Vectors, create_embedder
@@ -174,8 +174,8 @@ def embed_query(embedder: Embedder, query: str, index: DenseIndex) -> Vectors:
     dimensions = index.vectors.shape[1]
     if vector.size != dimensions:
         raise InputError(
-            f"the embedder returned {vector.size} dimensions for the query, and {dimensions} for "
-            "the corpus",
+            f"the embedder returned {counted(vector.size, 'dimension')} for the query, and "
+            f"{dimensions} for the corpus",
             field="embedder",
             hint="all vectors must come from the same model",
         )

@@ -194,9 +194,10 @@ def _require_texts(corpus: Corpus, path: str | None, *, titles_count: bool) -> N
     is_blank = text.str.strip_chars() == ""
     blank = corpus.documents.filter(is_blank)["doc_id"].sort()
     if blank.len():
-        example = for_example(blank.len(), repr(blank[0]))
+        count = blank.len()
+        verb = "has" if count == 1 else "have"
         raise InputError(
-            f"{counted(blank.len(), 'document')} without text{example}",
+            f"{counted(count, 'document')} {verb} no text{for_example(count, repr(blank[0]))}",
             path=path,
             field="text",
             hint="remove such documents from the corpus, or add their text",

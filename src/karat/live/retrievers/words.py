@@ -103,9 +103,8 @@ def _stop_word_set(name: str) -> frozenset[str]:
 
 
 def _unknown(field: str, name: str, known: list[str]) -> InputError:
-    similar = did_you_mean(name, known) or ""
     return InputError(
         f"unknown language {name!r}",
         field=field,
-        hint=f"{similar} choose one of {', '.join([NONE, *known])}".lstrip(),
+        hint=did_you_mean(name, known) or f"choose one of {', '.join([NONE, *known])}",
     )
