@@ -127,6 +127,41 @@ def test_built_in_retriever_is_reranked_on_the_command_line(tmp_path, command, m
     assert run.settings["reranker"] == "by_size:shortest"
 
 
+def test_server_reranks(monkeypatch):
+    monkeypatch.setenv("TEST_KEY", "secret-key-3")
+    answer = {"results": [{"index": n, "relevance_score": n / 10} for n in (2, 0, 1)]}
+    with serving(saying(answer)) as server:
+        options = {"reranker": server.url, "reranker_model": "m", "reranker_key_env": "TEST_KEY"}
+        run = karat.retrieve(search, QUERY, top_k=2, rerank_top_n=3, **options)
+        assert ids(run) == ["d2", "d1"]
+        texts = [result["text"] for result in RESULTS[:3]]
+        assert server.requests == [{"model": "m", "query": "question", "documents": texts}]
+        assert server.headers[0]["Authorization"] == "Bearer secret-key-3"
+    assert run.settings["reranker_model"] == "m"
+    assert "secret-key-3" not in json.dumps(run.settings)
+
+
+def test_server_that_fails_once_is_tried_again(monkeypatch):
+    monkeypatch.setattr("karat.live.runner.FIRST_DELAY", 0.01)
+    statuses = iter([503])
+    answer = {"results": [{"index": n, "relevance_score": n} for n in range(6)]}
+
+    def respond(handler, request):
+        saying(answer, next(statuses, 200))(handler, request)
+
+    with serving(respond) as server:
+        run = karat.retrieve(search, QUERY, reranker=server.url)
+    assert ids(run)[0] == "d5"
+    assert run.attempts["attempts"].to_list() == [2]
+
+
+@pytest.mark.parametrize("answer", [{"results": []}, {"results": [{"index": "x"}]}, [1]])
+def test_server_that_returns_something_else_fails_the_query(answer):
+    with serving(saying(answer)) as server:
+        run = karat.retrieve(search, QUERY, reranker=server.url, fail_on_error=1)
+    assert run.errors["type"].to_list() == ["BadAnswer"]
+
+
 def test_class_is_created_once():
     class Model:
         def __init__(self):

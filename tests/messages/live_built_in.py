@@ -179,6 +179,25 @@ reranked("a reranker returns too few scores", lambda query, texts: [1.0])
 reranked("a reranker returns nothing", lambda query, texts: None)
 reranked("a result to be reranked has no text", lambda query, texts: [], lambda query: ["a"])
 
+case(
+    "a model is given to a reranking function",
+    lambda: retrieve(lambda query: ITEMS, QUERY, reranker=letters, reranker_model="m"),
+)
+case(
+    "a model is given without a reranker",
+    lambda: retrieve(lambda query: ITEMS, QUERY, reranker_model="m"),
+)
+
+
+def served_scores():
+    with serving(saying({"scores": [1]})) as server:
+        return recorded(
+            retrieve(lambda query: ITEMS, QUERY, retries=0, fail_on_error=1, reranker=server.url)
+        )
+
+
+case("a reranking server returns something else", served_scores, volatile=HOST)
+
 # The cache
 
 

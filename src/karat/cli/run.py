@@ -185,7 +185,20 @@ BUILT_IN = (
         panel="Retriever",
         metavar="SPEC",
         help="Rerank the first items with this function (query, texts) -> scores: "
-        "package.module:name. The threshold then applies to its scores.",
+        "package.module:name, or with a server: https://host/v1/rerank. The threshold then applies "
+        "to its scores.",
+    ),
+    Option(
+        "--reranker-model",
+        panel="Retriever",
+        metavar="NAME",
+        help="Request this model from the reranking server.",
+    ),
+    Option(
+        "--reranker-key-env",
+        panel="Retriever",
+        metavar="VARIABLE",
+        help="Read the key of the reranking server from this environment variable.",
     ),
     Option(
         "fields",

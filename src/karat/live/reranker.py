@@ -3,14 +3,14 @@
 What is in this file:
 
 - `RerankingRetriever` wraps any retriever. It keeps the list before reranking as `candidates`.
-- `create_reranker` makes the reranker from a function, or from a name `package.module:name`.
+- `create_reranker` makes the reranker from a function, a name `package.module:name`, or a URL.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
@@ -22,6 +22,7 @@ from karat.errors import InputError, counted
 from karat.live.instrumentation import stage
 from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search, TimedResponse
 from karat.live.retrievers.callables import qualified_name
+from karat.live.retrievers.endpoint import JsonEndpoint
 from karat.live.retrievers.resolve import import_object
 
 Reranker = Callable[[str, list[str]], Iterable[float]]
@@ -35,11 +36,17 @@ class RerankingRetriever(Retriever):
     retriever and of the reranker do not compare.
     """
 
-    def __init__(self, retriever: Retriever, reranker: Reranker, name: str, search: Search) -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        reranker: Reranker,
+        settings: Mapping[str, Any],
+        search: Search,
+    ) -> None:
         self.name = retriever.name
         self.is_async = retriever.is_async
         self.accepts = (retriever.accepts - {"score_threshold"}) | {"rerank_top_n"}
-        self.settings = {**retriever.settings, "reranker": name}
+        self.settings = {**retriever.settings, **settings}
         self._retriever = retriever
         self._rerank = reranker
         self._count = search.rerank_top_n
@@ -139,8 +146,54 @@ def search_before_reranking(search: Search) -> Search:
     )
 
 
-def create_reranker(reranker: str | Reranker) -> tuple[Reranker, str]:
-    """Return a reranker and its name; a class is called once to create it."""
+class _Relevance(msgspec.Struct):
+    """The score of one text in the answer of a server."""
+
+    index: int
+    relevance_score: float
+
+
+class _RerankAnswer(msgspec.Struct):
+    """The answer of a server."""
+
+    results: list[_Relevance]
+
+
+class HttpReranker:
+    """A server with the API of Cohere, Jina and vLLM: POST {"query": …, "documents": […]}."""
+
+    def __init__(self, url: str, model: str | None, key_env: str | None) -> None:
+        self._endpoint = JsonEndpoint(url, key_env, "reranker")
+        self._model = {} if model is None else {"model": model}
+        self.name = self._endpoint.name
+
+    def __call__(self, query: str, texts: list[str]) -> list[float]:
+        """Return one score per text."""
+        response = self._endpoint.post({**self._model, "query": query, "documents": texts})
+        try:
+            answer = msgspec.convert(response, _RerankAnswer)
+        except msgspec.ValidationError as error:
+            raise AttemptError(
+                "BadAnswer", f"{self.name} returned no scores: {error}", retryable=False
+            ) from error
+        scores = {one.index: one.relevance_score for one in answer.results}
+        return [scores[number] for number in range(len(texts)) if number in scores]
+
+
+def create_reranker(
+    reranker: str | Reranker, model: str | None, key_env: str | None
+) -> tuple[Reranker, dict[str, Any]]:
+    """Return a reranker and its settings for the header of a run; a class is called once."""
+    if isinstance(reranker, str) and reranker.lower().startswith(("http://", "https://")):
+        server = HttpReranker(reranker, model, key_env)
+        return server, {"reranker": server.name, "reranker_model": model}
+    for name, value in {"reranker_model": model, "reranker_key_env": key_env}.items():
+        if value is not None:
+            raise InputError(
+                "only a reranker on a server has this option",
+                field=name,
+                hint="remove the option, or set the reranker to a URL: https://host/v1/rerank",
+            )
     name = reranker if isinstance(reranker, str) else qualified_name(reranker)
     target: Any = import_object(reranker, "reranker") if isinstance(reranker, str) else reranker
     if isinstance(target, type):
@@ -152,4 +205,4 @@ def create_reranker(reranker: str | Reranker) -> tuple[Reranker, str]:
             hint="pass a function that takes the query and a list of texts, and returns one score "
             "per text",
         )
-    return target, name
+    return target, {"reranker": name}

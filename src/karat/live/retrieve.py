@@ -64,6 +64,8 @@ def retrieve(
     body: Mapping[str, Any] | None = None,
     tokenizer: str | Tokenizer | None = None,
     reranker: str | Reranker | None = None,
+    reranker_model: str | None = None,
+    reranker_key_env: str | None = None,
     offsets: str = "codepoint",
     name: str | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -139,10 +141,15 @@ def retrieve(
         `context.tokens@k`.
     reranker : callable or str, optional
         A function that takes a query and a list of texts and returns one score per text, higher is
-        better; or the name of such a function, `package.module:name`. It reranks the first
+        better; the name of such a function, `package.module:name`; or the URL of a server with the
+        API of Cohere, Jina and vLLM, `https://host/v1/rerank`. It reranks the first
         `rerank_top_n` items. The others follow in their order, without a score. `score_threshold`
         then applies to the scores of the reranker. The run stores the list before reranking as
         `candidates`.
+    reranker_model : str, optional
+        The name of the model, for a reranker on a server.
+    reranker_key_env : str, optional
+        The environment variable with the key of the server. The key is never stored.
     offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
         Unit in which the retriever counts `start` and `end`.
     name : str, optional
@@ -201,6 +208,8 @@ def retrieve(
         body=body,
         tokenizer=tokenizer,
         reranker=reranker,
+        reranker_model=reranker_model,
+        reranker_key_env=reranker_key_env,
         offsets=offsets,
         name=name,
         fail_on_error=fail_on_error,
@@ -228,7 +237,7 @@ class RunRequest:
         search = options.search()
         fields = Fields.of(options.fields)
         selected = select_queries(queries, options)
-        reranker = None if options.reranker is None else create_reranker(options.reranker)
+        reranker = _reranker(options)
         resolved = resolve_retriever(
             retriever,
             search if reranker is None else search_before_reranking(search),
@@ -333,6 +342,19 @@ def _build_header(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     return Header(1, "run", options.name or retriever.name, options.offsets, settings)
+
+
+def _reranker(options: RunOptions) -> tuple[Reranker, dict[str, Any]] | None:
+    if options.reranker is not None:
+        return create_reranker(options.reranker, options.reranker_model, options.reranker_key_env)
+    for name in ("reranker_model", "reranker_key_env"):
+        if getattr(options, name) is not None:
+            raise InputError(
+                "this option needs a reranker",
+                field=name,
+                hint="remove the option, or set the reranker to a URL: https://host/v1/rerank",
+            )
+    return None
 
 
 def _with_token_counts(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:

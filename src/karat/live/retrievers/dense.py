@@ -110,7 +110,7 @@ class Dense(BuiltIn):
         vector = embed_query(self._embedder, query, self._index)
         with stage("retrieval"):
             positions, scores = self._index.find(vector, top_k)
-            return self.items.results(positions.tolist(), scores.tolist())
+            return self.items.results(positions, scores)
 
 
 class DenseIndex:
@@ -198,7 +198,7 @@ def load_vectors(
         settings["usearch"] = version("usearch")
     return load_or_build(
         IndexKey("dense", items.about, settings),
-        build=lambda: DenseIndex.build(embedder.embed(items.texts), is_exact=is_exact),
+        build=lambda: DenseIndex.build(embedder.embed(list(items.texts)), is_exact=is_exact),
         save=lambda index, folder: index.save(folder),
         load=DenseIndex.load,
         is_current=lambda index: _is_current(index, items, embedder),
@@ -208,7 +208,7 @@ def load_vectors(
 
 def _is_current(index: DenseIndex, items: Items, embedder: Embedder) -> bool:
     """Return whether the embedder still returns the stored vector for the first item."""
-    vector = embedder.embed(items.texts[:1])[0]
+    vector = embedder.embed([next(items.texts)])[0]
     stored = index.vectors[0]
     return vector.size == stored.size and bool(np.abs(vector - stored).max() <= _SAME)
 

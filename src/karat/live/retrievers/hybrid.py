@@ -137,7 +137,7 @@ class Hybrid(BuiltIn):
         with stage("fusion"):
             positions, scores = self._fuse(lists)
             first = best(scores, top_k)
-            return self.items.results(positions[first].tolist(), scores[first].tolist())
+            return self.items.results(positions[first], scores[first])
 
     def _fuse(self, lists: list[Scored]) -> Scored:
         """Return the positions of all items, ascending, and their fused scores."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,8 +112,8 @@ class Items:
 
     frame: pl.DataFrame
     """The table (id, doc_id, text), and start and end for chunks."""
-    texts: Sequence[str]
-    """What is indexed: the title of the document, if there is one, and the text of the item."""
+    titles: Mapping[str, str | None]
+    """The titles of documents, by document id."""
     source: str
     """The path of the corpus, or its size."""
     chunking: Chunking
@@ -129,16 +129,18 @@ class Items:
             raise InputError(
                 "the chunker returned no chunks", path=path, hint="use another chunker"
             )
-        frame = frame.sort("id", descending=True)
-        texts = frame["text"].to_list()
+        titles: dict[str, str | None] = {}
         if "title" in corpus.documents.columns:
             titles = dict(zip(corpus.doc_ids, corpus.documents["title"], strict=True))
-            doc_ids = frame["doc_id"].to_list()
-            texts = [
-                f"{title} {text}" if (title := titles[doc_id]) else text
-                for doc_id, text in zip(doc_ids, texts, strict=True)
-            ]
-        return cls(frame, texts, path or counted(len(corpus), "document"), chunking)
+        about = path or counted(len(corpus), "document")
+        return cls(frame.sort("id", descending=True), titles, about, chunking)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """What is indexed: the title of the document, if there is one, and the text of the item."""
+        for doc_id, text in self.frame.select("doc_id", "text").iter_rows():
+            title = self.titles.get(doc_id)
+            yield f"{title} {text}" if title else text
 
     def __len__(self) -> int:
         return self.frame.height
@@ -147,7 +149,7 @@ class Items:
     def digest(self) -> str:
         """The SHA-256 of the ids and the indexed texts."""
         digest = hashlib.sha256()
-        for item_id, text in zip(self._columns["id"], self.texts, strict=True):
+        for item_id, text in zip(self.frame["id"], self.texts, strict=True):
             for part in (item_id.encode(), text.encode()):
                 digest.update(len(part).to_bytes(8, "little"))
                 digest.update(part)
@@ -158,17 +160,11 @@ class Items:
         """The corpus and the number of items, for the list of cached indexes."""
         return f"{self.source}, {counted(len(self), 'item')}"
 
-    @cached_property
-    def _columns(self) -> dict[str, list[Any]]:
-        return {name: self.frame[name].to_list() for name in self.frame.columns}
-
-    def results(self, positions: Sequence[int], scores: Sequence[float]) -> list[dict[str, Any]]:
+    def results(
+        self, positions: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
+    ) -> list[dict[str, Any]]:
         """Return items with their scores, as in a run file."""
-        columns = self._columns
-        return [
-            {name: values[position] for name, values in columns.items()} | {"score": score}
-            for position, score in zip(positions, scores, strict=True)
-        ]
+        return self.frame[positions].with_columns(pl.Series("score", scores)).to_dicts()
 
 
 def best(scores: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:

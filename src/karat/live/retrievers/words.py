@@ -19,6 +19,7 @@ from karat.errors import InputError
 NONE = "none"
 _STOP_WORDS = "STOPWORDS_"
 _SINGLE = "\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_PLAIN_WORD = re.compile(r"\w+")
 _LAST_MARK = 0x1FFFF  # beyond it are only selectors of glyph variants
 
 
@@ -36,28 +37,37 @@ class Words:
     def __init__(self, stemmer: str, stop_words: str) -> None:
         self._stem = _stemmer(stemmer)
         self._stop_words = _stop_word_set(stop_words)
-        self._find = word_pattern().findall
         self._stems: dict[str, str | None] = {}
         self._lock = Lock()  # a stemmer of Snowball must not be used by two threads at once
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text, in their order."""
         stems = self._stems
-        words = []
-        for word in self._find(unicodedata.normalize("NFKC", text).lower()):
-            if word not in stems:
-                with self._lock:
-                    stems[word] = None if word in self._stop_words else self._stem(word)
-            if (stem := stems[word]) is not None:
-                words.append(stem)
-        return words
+        words = split_words(unicodedata.normalize("NFKC", text).lower())
+        for word in set(words).difference(stems):
+            with self._lock:
+                stems[word] = None if word in self._stop_words else self._stem(word)
+        return [stem for word in words if (stem := stems[word]) is not None]
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text; most texts need only the class of word characters of Python."""
+    if text.isascii():
+        return _PLAIN_WORD.findall(text)
+    special, word = _patterns()
+    # A search among the different characters is much faster than in the whole text.
+    return (word if special.search("".join(set(text))) else _PLAIN_WORD).findall(text)
 
 
 @cache
-def word_pattern() -> re.Pattern[str]:
-    """Return the pattern of a word. Python's class of word characters lacks combining marks."""
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a character that `_PLAIN_WORD` does not handle, and of a word.
+
+    Python's class of word characters lacks combining marks.
+    """
     marks = _ranges([code for code in range(_LAST_MARK + 1) if _is_mark(chr(code))])
-    return re.compile(f"[{_SINGLE}]|(?:[^\\W{_SINGLE}]|[{marks}])+")
+    word = re.compile(f"[{_SINGLE}]|(?:[^\\W{_SINGLE}]|[{marks}])+")
+    return re.compile(f"[{_SINGLE}{marks}]"), word
 
 
 def _is_mark(character: str) -> bool:
