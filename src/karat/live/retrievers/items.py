@@ -110,8 +110,11 @@ class Chunking:
 class Items:
     """The items of a corpus, sorted by id in descending order."""
 
-    frame: pl.DataFrame
-    """The table (id, doc_id, text), and start and end for chunks."""
+    columns: Mapping[str, list[Any]]
+    """The values of id, doc_id and text, and of start and end for chunks.
+
+    Lists, because a table takes longer to return a few rows.
+    """
     titles: Mapping[str, str | None]
     """The titles of documents, by document id."""
     source: str
@@ -133,23 +136,24 @@ class Items:
         if "title" in corpus.documents.columns:
             titles = dict(zip(corpus.doc_ids, corpus.documents["title"], strict=True))
         about = path or counted(len(corpus), "document")
-        return cls(frame.sort("id", descending=True), titles, about, chunking)
+        columns = frame.sort("id", descending=True).to_dict(as_series=False)
+        return cls(columns, titles, about, chunking)
 
     @property
     def texts(self) -> Iterator[str]:
         """What is indexed: the title of the document, if there is one, and the text of the item."""
-        for doc_id, text in self.frame.select("doc_id", "text").iter_rows():
+        for doc_id, text in zip(self.columns["doc_id"], self.columns["text"], strict=True):
             title = self.titles.get(doc_id)
             yield f"{title} {text}" if title else text
 
     def __len__(self) -> int:
-        return self.frame.height
+        return len(self.columns["id"])
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the ids and the indexed texts."""
         digest = hashlib.sha256()
-        for item_id, text in zip(self.frame["id"], self.texts, strict=True):
+        for item_id, text in zip(self.columns["id"], self.texts, strict=True):
             for part in (item_id.encode(), text.encode()):
                 digest.update(len(part).to_bytes(8, "little"))
                 digest.update(part)
@@ -164,7 +168,11 @@ class Items:
         self, positions: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
     ) -> list[dict[str, Any]]:
         """Return items with their scores, as in a run file."""
-        return self.frame[positions].with_columns(pl.Series("score", scores)).to_dicts()
+        columns = self.columns
+        return [
+            {name: values[position] for name, values in columns.items()} | {"score": score}
+            for position, score in zip(positions.tolist(), scores.tolist(), strict=True)
+        ]
 
 
 def best(scores: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
