@@ -295,6 +295,27 @@ def test_failing_query_of_an_endpoint_is_tried_again_by_the_run(monkeypatch):
     assert run.attempts["attempts"].to_list() == [2]
 
 
+def test_endpoint_is_reached_through_a_proxy(monkeypatch):
+    with serving(embeddings()) as server:
+        monkeypatch.setattr("karat.live.retrievers.endpoint.find_proxy", lambda _: server.url)
+        retriever = Dense(FAQ, embedder="http://nowhere.invalid/v1", embedding_model="m")
+        assert retriever.search("refund")
+    assert {headers["Host"] for headers in server.headers} == {"nowhere.invalid"}
+
+
+def test_connection_that_the_server_closed_is_opened_again():
+    answer = embeddings()
+
+    def respond(handler, request):
+        answer(handler, request)
+        handler.close_connection = True
+
+    with serving(respond) as server:
+        retriever = Dense(FAQ, embedder=url(server), embedding_model="m", cache=False)
+        assert [bool(retriever.search(query)) for query in QUERIES.values()] == [True] * 3
+    assert len(server.connections) == 4
+
+
 def test_vectors_of_a_function_without_a_name_are_not_stored():
     Dense(FAQ, embedder=letters)
     assert cached_entries() == []

@@ -10,7 +10,7 @@ import pytest
 import karat
 from karat.cache import INDEXES, cache_folder, cached_entries, clear_cache
 from karat.errors import InputError
-from karat.live.retrievers import BM25, Dense, bm25
+from karat.live.retrievers import BM25, Dense, Hybrid, bm25
 from support.retrieval import FAQ, QUERIES, letters
 
 
@@ -134,8 +134,9 @@ def test_corpus_without_text_is_an_error_and_nothing_is_stored(corpus):
 def test_failing_build_stores_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken_embedder.py").write_text("def embed(texts): raise OSError('no model')")
-    with pytest.raises(InputError):
-        Dense(FAQ, embedder="broken_embedder:embed")
+    for make in (Dense, Hybrid):
+        with pytest.raises(InputError):
+            make(FAQ, embedder="broken_embedder:embed")
     assert not (cache_folder() / INDEXES).exists()
 
 

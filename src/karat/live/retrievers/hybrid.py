@@ -88,8 +88,9 @@ class Hybrid(BuiltIn):
         self._words = Words(stemmer, stop_words)
         self._embedder = create_embedder(embedder, embedding_model, embedding_key_env)
         self.items = Items.of(corpus, chunking)
-        self._bm25 = load_index(self.items, self._words, options, use_cache=cache)
+        # The vectors first: if the embedder fails, nothing is stored.
         self._dense = load_vectors(self.items, self._embedder, limit, use_cache=cache)
+        self._bm25 = load_index(self.items, self._words, options, use_cache=cache)
         fusion: dict[str, Any] = {"rrf_k": self._rrf_k}
         if self._weights is not None:
             fusion = {"weights": list(self._weights)}
