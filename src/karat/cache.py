@@ -130,7 +130,8 @@ def load_or_build(
     if cache is None:
         return build()
     folder = cache / INDEXES / key.name
-    if folder.exists():
+    replaces = folder.exists()
+    if replaces:
         problem = _damage(folder)
         if problem is None:
             index = load(folder)
@@ -143,7 +144,7 @@ def load_or_build(
         )
     index = build()
     try:
-        _store(index, save, key, folder)
+        _store(index, save, key, folder, replaces=replaces)
     except OSError as error:
         warnings.warn(
             KaratWarning(
@@ -156,7 +157,12 @@ def load_or_build(
 
 
 def _store(
-    index: _Index, save: Callable[[_Index, Path], None], key: IndexKey, folder: Path
+    index: _Index,
+    save: Callable[[_Index, Path], None],
+    key: IndexKey,
+    folder: Path,
+    *,
+    replaces: bool,
 ) -> None:
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = folder.with_name(f".{secrets.token_hex(6)}-{folder.name}")
@@ -169,7 +175,8 @@ def _store(
         }
         manifest = _Manifest(key.about, dict(key.settings), files)
         (temporary / _MANIFEST).write_bytes(msgspec.json.encode(manifest))
-        shutil.rmtree(folder, ignore_errors=True)
+        if replaces:
+            shutil.rmtree(folder, ignore_errors=True)
         try:
             temporary.replace(folder)
         except OSError:

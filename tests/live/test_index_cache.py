@@ -196,6 +196,20 @@ def test_two_threads_build_the_same_index():
     assert answers(BM25(FAQ)) == found[0]
 
 
+def test_index_that_another_process_stored_meanwhile_is_kept(monkeypatch):
+    save = bm25.BM25Index.save
+
+    def save_late(index, folder):
+        monkeypatch.setattr(bm25.BM25Index, "save", save)
+        BM25(FAQ)  # the other process
+        save(index, folder)
+
+    monkeypatch.setattr(bm25.BM25Index, "save", save_late)
+    assert answers(BM25(FAQ)) == answers(BM25(FAQ))
+    (entry,) = cached_entries()
+    assert [path.name for path in entry.path.parent.iterdir()] == [entry.name]
+
+
 # karat cache
 
 
