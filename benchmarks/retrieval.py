@@ -66,6 +66,11 @@ def _generated(count: int) -> tuple[dict[str, str], list[str]]:
 
 def karat_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
     """Index from a dict, without the cache; split, stemmed and sorted by id."""
+    # karat imports these when it needs them; imports are timed apart.
+    import bm25s  # noqa: F401
+    import polars  # noqa: F401
+    import Stemmer  # noqa: F401
+
     from karat.live.retrievers import BM25
 
     return lambda: BM25(documents, cache=False)
