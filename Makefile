@@ -51,7 +51,7 @@ $(BIN)/pip:
 
 # The package is installed in place, so only a change of its dependencies makes it stale.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet --editable '.[report,live]'
+	$(BIN)/pip install --quiet --editable '.[report,live,dense]'
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
@@ -60,7 +60,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed
 
 $(LOWEST)/.installed: pyproject.toml $(VENV)/.installed-integration
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[report,live]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[report,live,dense]'
 	$(BIN)/uv pip freeze --quiet --python $(LOWEST) --exclude-editable > $(LOWEST)/versions.txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --group test --constraint $(LOWEST)/versions.txt
 	touch $@

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import live, significance, spans, texts
+from benchmarks import live, retrieval, significance, spans, texts
 from benchmarks.measure import BY_CHANCE, Measurement, Tool, largest_difference, measure
 from benchmarks.peers import FIFTY, MEASURES
 from benchmarks.work import DEEP, GROWTH, LARGE, UNTIDY, WIDE, Work
@@ -264,6 +264,40 @@ def of_asking(*, quick: bool) -> Job:
     return Job(f"Asking a retriever: {live.NAME}", rows, claims)
 
 
+def of_retrieval(*, quick: bool) -> Job:
+    """BM25 over a corpus that is in memory: build the index, load it, search it."""
+    rows, claims = [], []
+    for size in retrieval.SIZES:
+        if size.absent:
+            continue
+        for verb in ("index", "search"):
+            ours = _bm25_tool("karat", verb, size)
+            peers = [_bm25_tool("bm25s", verb, size), _bm25_tool("rank_bm25", verb, size)]
+            loading = [_bm25_tool("karat", "load", size)] if verb == "index" else []
+            best = measure([ours, *loading, *peers], rounds=_rounds(3, quick))
+            for tool in (ours, *loading, *peers):
+                ratio = _share(best, tool, ours, "seconds")
+                rows.append(Row(None, tool, best.get(tool), ratio))
+            claims.append(
+                Claim(
+                    f"{size.name}, {verb}: karat ÷ bm25s alone",
+                    wanted=2,
+                    measured=_share(best, ours, peers[0], "seconds"),
+                    at_least=False,
+                )
+            )
+    return Job(f"BM25: index, and {retrieval.QUERIES} queries one by one", rows, claims)
+
+
+def _bm25_tool(package: str, verb: str, size: retrieval.Size) -> Tool:
+    return Tool(
+        f"{package}, {verb}, {size.name}",
+        f"{package}_{verb}_{size.label}",
+        needs=package,
+        rounds=1 if package == "rank_bm25" else None,
+    )
+
+
 def start() -> Job:
     """What a person waits for before anything happens."""
     best = measure((KARAT_IMPORT, KARAT_HELP), rounds=2 * ROUNDS)
@@ -281,6 +315,7 @@ def every(*, quick: bool) -> list[Job]:
         jobs.append(from_large_files())
     jobs += [from_untidy_files(quick=quick), growth(quick=quick), of_spans(quick=quick)]
     jobs += [of_texts(quick=quick), of_differences(quick=quick), of_asking(quick=quick)]
+    jobs.append(of_retrieval(quick=quick))
     return [*jobs, start()]
 
 

@@ -10,11 +10,12 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from benchmarks import live, significance, spans, texts
+from benchmarks import live, retrieval, significance, spans, texts
 
 MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 FIFTY = tuple(
@@ -286,6 +287,17 @@ TOOLS: dict[str, Callable[..., Task]] = {
         bare_threads,
         karat_import,
     )
+}
+
+
+def _bm25_task(function: Callable[..., Callable[[], Any]], size: retrieval.Size) -> Task:
+    return Task(function(*retrieval.corpus(size)), lambda _: {})
+
+
+TOOLS |= {
+    f"{function.__name__}_{size.label}": partial(_bm25_task, function, size)
+    for function in retrieval.FUNCTIONS
+    for size in retrieval.SIZES
 }
 
 

@@ -29,6 +29,7 @@ MODULES = (
     "config",
     "compat",
     "live_retrievers",
+    "live_built_in",
     "live_runs",
     "cli",
 )

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from karat.cli.cache import cache_command
 from karat.cli.compare import compare_command
 from karat.cli.convert import convert_command
 from karat.cli.demo import demo_command
@@ -77,6 +78,7 @@ for _command in (
     measures_command,
     schema_command,
     trec_eval_command,
+    cache_command,
     demo_command,
 ):
     app.add_command(_command)

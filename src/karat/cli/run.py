@@ -16,11 +16,118 @@ from karat.cli.progress import progress
 from karat.errors import InputError, RetrieverError, counted, printable
 
 if TYPE_CHECKING:
+    from karat.data.columns import Columns
     from karat.data.run import Run
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.usage import Usage
     from karat.live.retrieve import RunRequest
+    from karat.live.retrievers.built_in import BuiltIn
     from karat.live.run_options import RunOptions
+
+
+BUILT_IN = (
+    Option(
+        "--chunker",
+        panel="Built-in retrievers",
+        metavar="NAME",
+        show_default="whole documents",
+        help="Split the documents: fixed, recursive, sentences, markdown, or package.module:name.",
+    ),
+    Option(
+        "--chunk-size",
+        panel="Built-in retrievers",
+        metavar="N",
+        type=int,
+        show_default="800",
+        help="Split into chunks of at most N characters.",
+    ),
+    Option(
+        "--chunk-overlap",
+        panel="Built-in retrievers",
+        metavar="N",
+        type=int,
+        show_default="0",
+        help="Let chunks overlap by N characters (with --chunker fixed).",
+    ),
+    Option(
+        "--k1",
+        panel="Built-in retrievers",
+        metavar="X",
+        type=float,
+        show_default="0.9",
+        help="Set how much repeated words count in BM25.",
+    ),
+    Option(
+        "--b",
+        panel="Built-in retrievers",
+        metavar="X",
+        type=float,
+        show_default="0.4",
+        help="Set how much BM25 penalises long items, from 0 to 1.",
+    ),
+    Option(
+        "--stemmer",
+        panel="Built-in retrievers",
+        metavar="LANGUAGE",
+        show_default="english",
+        help="Stem the words of BM25 in this language, or none.",
+    ),
+    Option(
+        "--stop-words",
+        panel="Built-in retrievers",
+        metavar="LANGUAGE",
+        show_default="english",
+        help="Ignore the stop words of this language in BM25, or none.",
+    ),
+    Option(
+        "--embedder",
+        panel="Built-in retrievers",
+        metavar="SPEC",
+        show_default="wordllama",
+        help="Embed texts with wordllama, with a function texts -> array (package.module:name), "
+        "or with an OpenAI-compatible server (https://host/v1).",
+    ),
+    Option(
+        "--embedding-model",
+        panel="Built-in retrievers",
+        metavar="NAME",
+        help="Request this model from the embedding server.",
+    ),
+    Option(
+        "--embedding-key-env",
+        panel="Built-in retrievers",
+        metavar="VARIABLE",
+        help="Read the key of the embedding server from this environment variable.",
+    ),
+    Option(
+        "--exact-limit",
+        panel="Built-in retrievers",
+        metavar="N",
+        type=int,
+        show_default="500000",
+        help="Search more than N vectors approximately, with usearch.",
+    ),
+    Option(
+        "--rrf-k",
+        panel="Built-in retrievers",
+        metavar="N",
+        type=int,
+        show_default="60",
+        help="Set the constant of reciprocal rank fusion in a hybrid search.",
+    ),
+    Option(
+        "--weights",
+        panel="Built-in retrievers",
+        metavar="BM25,DENSE",
+        help="Fuse a hybrid search by weights instead of ranks, for example 0.7,0.3.",
+    ),
+    Option(
+        "--no-cache",
+        panel="Built-in retrievers",
+        is_flag=True,
+        help="Build the index again, and do not store it.",
+    ),
+)
 
 
 @command(
@@ -34,7 +141,9 @@ if TYPE_CHECKING:
         panel="Retriever",
         metavar="SPEC",
         required=True,
-        help="Run this retriever: package.module:name, http://…, https://… or cmd:./program.",
+        help="Run this retriever: package.module:name, http://…, https://…, cmd:./program, or a "
+        "built-in one over a corpus: bm25:CORPUS, dense:CORPUS, hybrid:CORPUS. CORPUS is a folder "
+        "of documents, a BEIR folder, a JSON Lines or a Parquet file.",
     ),
     Option(
         "--top-k",
@@ -72,6 +181,26 @@ if TYPE_CHECKING:
         help="Rerank N items.",
     ),
     Option(
+        "--reranker",
+        panel="Retriever",
+        metavar="SPEC",
+        help="Rerank the first items with this function (query, texts) -> scores: "
+        "package.module:name, or with a server: https://host/v1/rerank. The threshold then applies "
+        "to its scores.",
+    ),
+    Option(
+        "--reranker-model",
+        panel="Retriever",
+        metavar="NAME",
+        help="Request this model from the reranking server.",
+    ),
+    Option(
+        "--reranker-key-env",
+        panel="Retriever",
+        metavar="VARIABLE",
+        help="Read the key of the reranking server from this environment variable.",
+    ),
+    Option(
         "fields",
         "--field",
         panel="Retriever",
@@ -93,6 +222,7 @@ if TYPE_CHECKING:
         default="codepoint",
         help="Set the unit of the start and end offsets in the results.",
     ),
+    *BUILT_IN,
     Option(
         "--limit",
         panel="Queries",
@@ -292,9 +422,8 @@ def run_command(
     # What the retriever prints must not be mixed with the output of karat, which may be JSON.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
-            request = RunRequest.of(
-                retriever, PathSource(queries, queries_format, mapping), options
-            )
+            target = _built_in(retriever, flags, mapping)
+            request = RunRequest.of(target, PathSource(queries, queries_format, mapping), options)
         lines = request.run_first_queries() if dry_run else []
     if dry_run:
         _show(estimate(lines, len(request.queries), options), json)
@@ -311,6 +440,41 @@ def run_command(
         is_part = bool(options.limit or options.sample or options.filters)
         source = PathSource(queries, queries_format, mapping)
         advise(after_run(source, str(output), is_part=is_part))
+
+
+def _built_in(retriever: str, flags: Mapping[str, Any], columns: Columns) -> str | BuiltIn:
+    """Return the built-in retriever that a text names, or the text itself."""
+    from karat.live.retrievers.built_in import create_built_in, is_built_in
+
+    given = {
+        str(option.name): flags[str(option.name)]
+        for option in BUILT_IN
+        if flags[str(option.name)] not in (None, False)
+    }
+    if is_built_in(retriever):
+        if given.pop("no_cache", False):
+            given["cache"] = False
+        if "weights" in given:
+            given["weights"] = _weights(given["weights"])
+        return create_built_in(retriever, given, columns)
+    if given:
+        raise InputError(
+            "only built-in retrievers have this option",
+            field=f"--{next(iter(given)).replace('_', '-')}",
+            hint="remove the option, or use --retriever bm25:CORPUS",
+        )
+    return retriever
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            f"expected two numbers, got {text!r}",
+            field="--weights",
+            hint="write the weights of BM25 and of dense retrieval: --weights 0.7,0.3",
+        ) from error
 
 
 def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:

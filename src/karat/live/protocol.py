@@ -62,6 +62,8 @@ class Answer:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds of the stages that the retriever measured itself."""
     calls: list[Call] = field(default_factory=list)
+    candidates: list[ResultRow] | None = None
+    """The list before reranking, if the retriever reranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class JournalLine(RunLine, omit_defaults=True):
 
     run_id: str | None = None
     """The `run_id` of the header. It shows that the line belongs to this file."""
+    candidates: list[ResultRow] | None = None
+    """The list before reranking."""
 
 
 def encode_line(line: JournalLine) -> bytes:

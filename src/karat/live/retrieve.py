@@ -20,6 +20,12 @@ from karat.live.failures import MAX_FAILED, stopped_early, too_many_failed
 from karat.live.journal import Journal
 from karat.live.loop_thread import run_all_queries
 from karat.live.protocol import JournalLine, Query, Retriever, Search
+from karat.live.reranker import (
+    Reranker,
+    RerankingRetriever,
+    create_reranker,
+    search_before_reranking,
+)
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.callables import qualified_name
 from karat.live.retrievers.resolve import import_object, resolve_retriever
@@ -57,6 +63,9 @@ def retrieve(
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
     tokenizer: str | Tokenizer | None = None,
+    reranker: str | Reranker | None = None,
+    reranker_model: str | None = None,
+    reranker_key_env: str | None = None,
     offsets: str = "codepoint",
     name: str | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -74,8 +83,10 @@ def retrieve(
     retriever : callable, object or str
         A function `(query, top_k)`, plain or async; an object of LangChain, LlamaIndex, Haystack or
         LanceDB; any object with a method `retrieve` or `search`; or a string:
-        `package.module:name`, `http://…`, `https://…`, `cmd:./program`. It returns ids,
-        (id, score) pairs, dicts as in a native run file, or objects with those attributes.
+        `package.module:name`, `http://…`, `https://…`, `cmd:./program`, or a built-in retriever:
+        `bm25:CORPUS`, `dense:CORPUS`, `hybrid:CORPUS`, or an object of `karat.live.retrievers`. It
+        returns ids, (id, score) pairs, dicts as in a native run file, or objects with those
+        attributes.
     gold : Gold, path, dict, list or frame
         Gold, or anything else with the ids and texts of queries: `{"q1": "how do I pay?"}`.
     top_k : int, default 20
@@ -87,8 +98,8 @@ def retrieve(
         Number of items that each part of a hybrid search fetches, for retrievers that have such a
         parameter. They get 100 if it is not set; servers and programs get it only if it is set.
     rerank_top_n : int, optional
-        Number of items to rerank, for retrievers that have such a parameter. They get 20 if it is
-        not set; servers and programs get it only if it is set.
+        Number of items to rerank, for `reranker` and for retrievers that have such a parameter.
+        They get 20 if it is not set; servers and programs get it only if it is set.
     jobs : int, default 8
         Number of queries that run at a time.
     timeout : float or None, default 60.0
@@ -128,6 +139,17 @@ def retrieve(
         A function that takes a text and returns a list of tokens or the token count, or the name
         of such a function, `package.module:name`. Counts the tokens of the returned texts, for
         `context.tokens@k`.
+    reranker : callable or str, optional
+        A function that takes a query and a list of texts and returns one score per text, higher is
+        better; the name of such a function, `package.module:name`; or the URL of a server with the
+        API of Cohere, Jina and vLLM, `https://host/v1/rerank`. It reranks the first
+        `rerank_top_n` items. The others follow in their order, without a score. `score_threshold`
+        then applies to the scores of the reranker. The run stores the list before reranking as
+        `candidates`.
+    reranker_model : str, optional
+        The name of the model, for a reranker on a server.
+    reranker_key_env : str, optional
+        The environment variable with the key of the server. The key is never stored.
     offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
         Unit in which the retriever counts `start` and `end`.
     name : str, optional
@@ -185,6 +207,9 @@ def retrieve(
         headers=headers,
         body=body,
         tokenizer=tokenizer,
+        reranker=reranker,
+        reranker_model=reranker_model,
+        reranker_key_env=reranker_key_env,
         offsets=offsets,
         name=name,
         fail_on_error=fail_on_error,
@@ -212,14 +237,17 @@ class RunRequest:
         search = options.search()
         fields = Fields.of(options.fields)
         selected = select_queries(queries, options)
+        reranker = _reranker(options)
         resolved = resolve_retriever(
             retriever,
-            search,
+            search if reranker is None else search_before_reranking(search),
             fields=fields,
             method=options.method,
             headers=options.headers,
             body=options.body,
         )
+        if reranker is not None:
+            resolved = RerankingRetriever(resolved, *reranker, search)
         _warn_about_ignored_settings(resolved, search)
         _warn_about_replaced_top_k(resolved, search)
         if options.tokenizer is not None:
@@ -314,6 +342,19 @@ def _build_header(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     return Header(1, "run", options.name or retriever.name, options.offsets, settings)
+
+
+def _reranker(options: RunOptions) -> tuple[Reranker, dict[str, Any]] | None:
+    if options.reranker is not None:
+        return create_reranker(options.reranker, options.reranker_model, options.reranker_key_env)
+    for name in ("reranker_model", "reranker_key_env"):
+        if getattr(options, name) is not None:
+            raise InputError(
+                "this option needs a reranker",
+                field=name,
+                hint="remove the option, or set the reranker to a URL: https://host/v1/rerank",
+            )
+    return None
 
 
 def _with_token_counts(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat import checks
 from karat.data.offsets import check_unit
 from karat.live.failures import MAX_FAILED, checked_share
 from karat.live.protocol import Search
 from karat.live.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from karat.live.reranker import Reranker
 
 MAX_IN_A_ROW = 10
 """Default number of failures of the same kind in a row that stop a run."""
@@ -51,6 +54,9 @@ class RunOptions:
     headers: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
     tokenizer: str | Tokenizer | None = None
+    reranker: str | Reranker | None = None
+    reranker_model: str | None = None
+    reranker_key_env: str | None = None
     offsets: str = "codepoint"
     name: str | None = None
     fail_on_error: float = MAX_FAILED

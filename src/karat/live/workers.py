@@ -221,7 +221,7 @@ def _check_answer(answer: Answer, search: Search, accepts: frozenset[str]) -> An
     timing_rows("", dict(answer.latency_ms), 0, _error_without_line)
     call_rows("", answer.calls, 0, _error_without_line)
     try:
-        msgspec.json.encode([results, answer.latency_ms, answer.calls])
+        msgspec.json.encode([results, answer.latency_ms, answer.calls, answer.candidates])
     except UnicodeEncodeError as error:
         raise InputError(
             "the answer contains a lone surrogate (half of a character)",

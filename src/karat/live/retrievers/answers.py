@@ -16,7 +16,7 @@ from typing import Any
 
 from karat.checks import did_you_mean
 from karat.data.formats.json_lines import converted
-from karat.data.formats.native_run import Call, RunLine, call_rows, timing_rows
+from karat.data.formats.native_run import Call, ResultRow, RunLine, call_rows, timing_rows
 from karat.data.results import (
     MISSING,
     RESULT_FIELDS,
@@ -32,7 +32,7 @@ from karat.errors import InputError, printable
 from karat.live.protocol import SEARCH_SETTINGS, Answer, AttemptError, Search
 
 REQUEST = ("query", *SEARCH_SETTINGS)
-RESPONSE = ("results", *RESULT_FIELDS, "latency_ms", "calls")
+RESPONSE = ("results", *RESULT_FIELDS, "latency_ms", "calls", "candidates")
 _MAX_PATH_LENGTH = 1000
 _MAX_PATH_KEYS = 100
 _MAX_LINE_LENGTH = 200
@@ -158,9 +158,13 @@ def _parse_answer(response: Any, fields: Fields) -> Answer:
     results = parse_results(result_list, fields.paths)
     latency: dict[str, float] = {}
     calls: list[Call] = []
+    candidates: list[ResultRow] | None = None
     if result_list is not plain:
         latency, calls = _parse_usage(plain, fields)
-    answer = Answer(results, latency, calls)
+        before_reranking = fields.get(plain, "candidates")
+        if before_reranking is not None:
+            candidates = parse_results(before_reranking, fields.paths)
+    answer = Answer(results, latency, calls, candidates)
     check_no_lone_surrogates(_texts(answer))
     return answer
 
@@ -213,7 +217,7 @@ def _parse_latency(latency: Any) -> Any:
 
 def _texts(answer: Answer) -> list[Any]:
     texts: list[Any] = list(answer.latency_ms)
-    for result in answer.results:
+    for result in (*answer.results, *(answer.candidates or ())):
         texts += (result.id, result.doc_id, result.text)
     for call in answer.calls:
         texts += (call.stage, call.model)

@@ -43,7 +43,7 @@ _METHODS = ("POST", "GET")
 _MAX_NESTING = 100  # levels of a body: far more than any server expects, and safe for recursion
 _MAX_REASON_LENGTH = 300
 # These statuses, and all from 500, are temporary. After any other, a retry would fail again.
-_RETRYABLE_STATUSES = frozenset({408, 425, 429})
+RETRYABLE_STATUSES = frozenset({408, 425, 429})
 _VARIABLE = re.compile(r"(?P<before>(?:\S+\s+)?)env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 # One metric of Server-Timing: its name, then parameters. Quoted values may contain commas.
@@ -211,7 +211,7 @@ class HttpRetriever(Retriever):
         if reply.status < 400:
             problem = _redirect_problem(self._url, reply.headers.get("Location"))
             return AttemptError(kind, self._safe_line(problem), retryable=False)
-        is_temporary = reply.status >= 500 or reply.status in _RETRYABLE_STATUSES
+        is_temporary = reply.status >= 500 or reply.status in RETRYABLE_STATUSES
         return AttemptError(
             kind,
             self._reason(reply) or "the server gave no reason",

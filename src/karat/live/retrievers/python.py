@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -54,17 +54,19 @@ class PythonRetriever(Retriever):
         *,
         name: str | None = None,
         source: str | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         bound = _bind(target, search)
         self.name = name or qualified_name(target)
         self.is_async = bound.is_async
         self.accepts = bound.accepts
-        settings = {
+        all_settings = {
+            **(settings or {}),
             "fields": fields.as_dict() if fields.paths else None,
             SOURCE: source,
             "own_top_k": bound.own_top_k,
         }
-        self.settings = {name: value for name, value in settings.items() if value is not None}
+        self.settings = {name: value for name, value in all_settings.items() if value is not None}
         self._call = bound.call
         self._fields = fields
 

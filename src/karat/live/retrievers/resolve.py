@@ -1,7 +1,8 @@
 """Turn the `retriever` argument into a `Retriever`.
 
-It may be a URL, a command (`cmd:…`), the name of a Python object (`package.module:name`), or an
-object. `import_object` is also used for tokenizers and measures.
+It may be a URL, a command (`cmd:…`), a built-in retriever (`bm25:CORPUS`), the name of a Python
+object (`package.module:name`), or an object. `import_object` is also used for tokenizers, chunkers,
+embedders, rerankers and measures.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _URL_SCHEMES = ("http://", "https://")
 _COMMAND = "cmd:"
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
 _LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
-_FORMS = "write package.module:name, http://…, or cmd:./program"
+_FORMS = "write package.module:name, http://…, cmd:./program, or bm25:CORPUS"
 _MAX_NAMES = 12  # names that a message lists
 
 
@@ -60,8 +61,13 @@ def resolve_retriever(
         return CommandRetriever(target.removeprefix(_COMMAND), search, fields)
     if isinstance(target, Retriever):
         return target
+    from karat.live.retrievers.built_in import BuiltIn, create_built_in, is_built_in
     from karat.live.retrievers.python import PythonRetriever
 
+    if is_built_in(target):
+        target = create_built_in(str(target))
+    if isinstance(target, BuiltIn):
+        return PythonRetriever(target, search, fields, name=target.name, settings=target.settings)
     if isinstance(target, str):
         imported = import_object(target)
         source = source_hash(sys.modules[target.partition(":")[0]], imported)
