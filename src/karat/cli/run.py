@@ -34,7 +34,25 @@ if TYPE_CHECKING:
         panel="Retriever",
         metavar="SPEC",
         required=True,
-        help="Run this retriever: package.module:name, http://…, https://… or cmd:./program.",
+        help="Run this retriever: package.module:name, http://…, https://… or cmd:./program. "
+        "Search engines: elasticsearch:http://…/INDEX, opensearch:http://…/INDEX, "
+        "qdrant:http://…/COLLECTION, pgvector:postgresql://…?table=TABLE.",
+    ),
+    Option(
+        "retriever_options",
+        "--retriever-option",
+        panel="Retriever",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Set an option of a search engine: vector, filter, template (JSON, SQL or @FILE), "
+        "search_fields, distance. Repeat for more.",
+    ),
+    Option(
+        "--embedder",
+        panel="Retriever",
+        metavar="SPEC",
+        help="Embed the queries for a search engine with this function, texts -> array: "
+        "package.module:name.",
     ),
     Option(
         "--top-k",

@@ -20,6 +20,7 @@ from karat.live.failures import MAX_FAILED, stopped_early, too_many_failed
 from karat.live.journal import Journal
 from karat.live.loop_thread import run_all_queries
 from karat.live.protocol import JournalLine, Query, Retriever, Search
+from karat.live.query_vectors import Embedder
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.callables import qualified_name
 from karat.live.retrievers.resolve import import_object, resolve_retriever
@@ -56,6 +57,8 @@ def retrieve(
     method: str = "POST",
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
+    embedder: str | Embedder | None = None,
+    retriever_options: Sequence[str] | Mapping[str, Any] = (),
     tokenizer: str | Tokenizer | None = None,
     offsets: str = "codepoint",
     name: str | None = None,
@@ -76,6 +79,9 @@ def retrieve(
         LanceDB; any object with a method `retrieve` or `search`; or a string:
         `package.module:name`, `http://…`, `https://…`, `cmd:./program`. It returns ids,
         (id, score) pairs, dicts as in a native run file, or objects with those attributes.
+        Search engines need no code: `elasticsearch:http://…/INDEX`, `opensearch:http://…/INDEX`,
+        `qdrant:http://…/COLLECTION`, `pgvector:postgresql://…?table=TABLE`, or an object of
+        `karat.live.retrievers`, such as `Qdrant(…)`.
     gold : Gold, path, dict, list or frame
         Gold, or anything else with the ids and texts of queries: `{"q1": "how do I pay?"}`.
     top_k : int, default 20
@@ -124,6 +130,11 @@ def retrieve(
         variable. Values are never stored in the run.
     body : mapping, optional
         Fields that are added to each HTTP request.
+    embedder : callable or str, optional
+        A function that takes a list of texts and returns an array with one row per text, or its
+        name, `package.module:name`. Embeds the queries for a search engine.
+    retriever_options : mapping or sequence of str, optional
+        Options of a search engine: `{"vector": "embedding"}` or `["vector=embedding"]`.
     tokenizer : callable or str, optional
         A function that takes a text and returns a list of tokens or the token count, or the name
         of such a function, `package.module:name`. Counts the tokens of the returned texts, for
@@ -184,6 +195,8 @@ def retrieve(
         method=method,
         headers=headers,
         body=body,
+        embedder=embedder,
+        retriever_options=retriever_options,
         tokenizer=tokenizer,
         offsets=offsets,
         name=name,
@@ -219,6 +232,8 @@ class RunRequest:
             method=options.method,
             headers=options.headers,
             body=options.body,
+            embedder=options.embedder,
+            options=options.retriever_options,
         )
         _warn_about_ignored_settings(resolved, search)
         _warn_about_replaced_top_k(resolved, search)

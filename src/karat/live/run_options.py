@@ -10,6 +10,7 @@ from karat import checks
 from karat.data.offsets import check_unit
 from karat.live.failures import MAX_FAILED, checked_share
 from karat.live.protocol import Search
+from karat.live.query_vectors import Embedder
 from karat.live.tokens import Tokenizer
 
 MAX_IN_A_ROW = 10
@@ -50,6 +51,8 @@ class RunOptions:
     method: str = "POST"
     headers: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
+    embedder: str | Embedder | None = None
+    retriever_options: Sequence[str] | Mapping[str, Any] = ()
     tokenizer: str | Tokenizer | None = None
     offsets: str = "codepoint"
     name: str | None = None

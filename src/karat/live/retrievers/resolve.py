@@ -1,7 +1,7 @@
 """Turn the `retriever` argument into a `Retriever`.
 
-It may be a URL, a command (`cmd:…`), the name of a Python object (`package.module:name`), or an
-object. `import_object` is also used for tokenizers and measures.
+It may be a URL, a command (`cmd:…`), a search engine (`qdrant:…`), the name of a Python object
+(`package.module:name`), or an object. `import_object` is also used for tokenizers and measures.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.checks import did_you_mean
 from karat.errors import InputError, KaratWarning
@@ -24,11 +24,14 @@ from karat.live.protocol import Retriever, Search
 from karat.live.redaction import safe_text
 from karat.live.retrievers.answers import Fields
 
+if TYPE_CHECKING:
+    from karat.live.query_vectors import Embedder
+
 _URL_SCHEMES = ("http://", "https://")
 _COMMAND = "cmd:"
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
 _LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
-_FORMS = "write package.module:name, http://…, or cmd:./program"
+_FORMS = "write package.module:name, http://…, cmd:./program, or a search engine: qdrant:http://…"
 _MAX_NAMES = 12  # names that a message lists
 
 
@@ -40,20 +43,32 @@ def resolve_retriever(
     method: str = "POST",
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
+    embedder: str | Embedder | None = None,
+    options: Iterable[str] | Mapping[str, Any] = (),
 ) -> Retriever:
-    """Create a retriever; `method`, `headers` and `body` are only allowed for URLs."""
+    """Create a retriever.
+
+    `method` and `body` are only allowed for URLs, `headers` for URLs and search engines, and
+    `embedder` and `options` for the name of a search engine.
+    """
+    from karat.live.retrievers.search_engines.engine import (
+        SearchEngine,
+        engine_from_spec,
+        engine_of,
+    )
+
+    if isinstance(target, str) and engine_of(target) is not None:
+        target = engine_from_spec(target, options, embedder)
+    else:
+        _refuse_engine_options(embedder, options, target)
+    if isinstance(target, SearchEngine):
+        _refuse_http_options({"body": body, "method": method != "POST"})
+        return target.bind(search, fields, headers or {})
     if isinstance(target, str) and target.lower().startswith(_URL_SCHEMES):
         from karat.live.retrievers.http import HttpRetriever
 
         return HttpRetriever(target, search, fields, headers or {}, body or {}, method)
-    http_only = {"header": headers, "body": body, "method": method != "POST"}
-    for name, is_set in http_only.items():
-        if is_set:
-            raise InputError(
-                "only HTTP retrievers have a method, headers and a body",
-                field=name,
-                hint="remove this option, or use a URL as the retriever: http://…",
-            )
+    _refuse_http_options({"header": headers, "body": body, "method": method != "POST"})
     if isinstance(target, str) and target.startswith(_COMMAND):
         from karat.live.retrievers.command import CommandRetriever
 
@@ -67,6 +82,29 @@ def resolve_retriever(
         source = source_hash(sys.modules[target.partition(":")[0]], imported)
         return PythonRetriever(imported, search, fields, name=target, source=source)
     return PythonRetriever(target, search, fields)
+
+
+def _refuse_http_options(options: Mapping[str, Any]) -> None:
+    for name, is_set in options.items():
+        if is_set:
+            raise InputError(
+                "only HTTP retrievers have a method, headers and a body",
+                field=name,
+                hint="remove this option, or use a URL as the retriever: http://…",
+            )
+
+
+def _refuse_engine_options(embedder: Any, options: Any, target: Any) -> None:
+    for name, is_set in {"embedder": embedder is not None, "retriever option": options}.items():
+        if is_set:
+            hint = "remove this option, or use a search engine as the retriever: qdrant:http://…"
+            if not isinstance(target, str):
+                hint = "pass it to the retriever: Qdrant(…, embedder=…)"
+            raise InputError(
+                "only the name of a search engine has an embedder and options",
+                field=name,
+                hint=hint,
+            )
 
 
 def source_hash(module: ModuleType, retriever: Any) -> str | None:
