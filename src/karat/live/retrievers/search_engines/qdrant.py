@@ -45,6 +45,7 @@ TIMEOUT = 600
 """Seconds after which the client gives up; `--timeout` ends an attempt earlier."""
 _PAYLOAD = "payload"
 _POINT_KEYS = ("id", "score", _PAYLOAD, "version", "order_value", "shard_key")
+_FILTER_KEYS = ("key",)  # in a filter, the name of a field of the payload
 _URL_SCHEMES = ("http://", "https://")
 _MEMORY = ":memory:"
 
@@ -152,7 +153,7 @@ class _CollectionRetriever(Retriever):
             self._vectors,
             fields,
             headers,
-            template=mask_secrets(self._template.content),
+            template=mask_secrets(self._template.content, public=_FILTER_KEYS),
         )
         self._lock = threading.Lock()
         self._client: Any = None
