@@ -21,6 +21,7 @@ MODULES = (
     "karat.chunk",
     "karat.compat.pytrec_eval",
     "karat.data",
+    "karat.live.retrievers",
     "karat.measures",
     "karat.testing",
 )

@@ -28,6 +28,7 @@ MODULES = (
     "config",
     "compat",
     "live_retrievers",
+    "search_engines",
     "live_runs",
     "cli",
 )

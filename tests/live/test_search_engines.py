@@ -216,38 +216,43 @@ def test_failure_of_one_query_follows_the_usual_rules():
     assert message.startswith("search_phase_execution_exception: all shards failed; query_shard")
 
 
-def test_secrets_are_neither_stored_nor_shown(monkeypatch, tmp_path):
+SECRET_TEMPLATE = {"query": "{{query}}", "size": "{{limit}}", "ext": {"auth_token": SECRET}}
+
+
+def with_secrets(server, output):
+    """Run with a secret in the address, a header and the template."""
+    host = server.host_and_port
+    return karat.retrieve(
+        f"elasticsearch:http://me:{SECRET}@{host}/faq?preference=_local&api_key={SECRET}",
+        QUERIES,
+        headers={"X-Key": "env:ES_KEY"},
+        retriever_options={"template": SECRET_TEMPLATE},
+        output=output,
+    )
+
+
+def test_secrets_are_sent_and_not_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ES_KEY", SECRET)
-    url = "http://me:{password}@{host}/faq?preference=_local&api_key={password}"
-    output = tmp_path / "run.jsonl"
-    template = {"query": "{{query}}", "size": "{{limit}}", "ext": {"auth_token": SECRET}}
-    refusal = error(400, "parsing_exception", f"cannot parse {SECRET}")
-    for response in (ANSWER, refusal):
-        with playing(response) as server:
-            spec = f"elasticsearch:{url.format(password=SECRET, host=server.host_and_port)}"
-            options = {"template": template}
-            try:
-                karat.retrieve(
-                    spec,
-                    QUERIES,
-                    headers={"X-Key": "env:ES_KEY"},
-                    retriever_options=options,
-                    output=output,
-                    overwrite=True,
-                )
-            except karat.InputError as stopped:
-                assert SECRET not in str(stopped)
-                assert "cannot parse ***" in str(stopped)
-            assert server.requests[-1]["ext"] == {"auth_token": SECRET}
-            assert server.headers[-1]["X-Key"] == SECRET
-            assert server.headers[-1]["Authorization"].startswith("Basic ")
-    content = output.read_text(encoding="utf-8")
+    with playing(ANSWER) as server:
+        with_secrets(server, tmp_path / "run.jsonl")
+    assert server.requests[-1]["ext"] == {"auth_token": SECRET}
+    assert server.headers[-1]["X-Key"] == SECRET
+    assert server.headers[-1]["Authorization"].startswith("Basic ")
+    content = (tmp_path / "run.jsonl").read_text(encoding="utf-8")
     assert SECRET not in content
     settings = json.loads(content.partition("\n")[0])["settings"]
-    assert settings["retriever"].startswith("elasticsearch:http://127.0.0.1:")
+    assert settings["retriever"] == f"elasticsearch:http://{server.host_and_port}/faq"
     assert settings["engine"]["template"]["ext"] == {"auth_token": "***"}
     assert settings["engine"]["parameters"] == "preference=_local&api_key=***"
     assert settings["headers"] == ["X-Key"]
+
+
+def test_secrets_that_the_engine_repeats_are_not_shown(monkeypatch, tmp_path):
+    monkeypatch.setenv("ES_KEY", SECRET)
+    refusal = error(400, "parsing_exception", f"cannot parse {SECRET}")
+    with playing(refusal) as server, refused(path=None, line=None, field="retriever") as caught:
+        with_secrets(server, tmp_path / "run.jsonl")
+    assert caught.value.problem == "HTTP 400: parsing_exception: cannot parse ***"
 
 
 def test_run_can_be_evaluated_directly():

@@ -25,7 +25,7 @@ from karat.live.retrievers.search_engines.engine import (
     refuse_with_template,
     relative_to,
     result_fields,
-    stop,
+    stopped_by,
 )
 from karat.live.retrievers.search_engines.template import (
     JsonTemplate,
@@ -219,7 +219,7 @@ class _IndexRetriever(HttpRetriever):
         except AttemptError as error:
             # An engine that is busy may answer later: the run tries again.
             if not error.retryable or error.kind in ("ConnectionError", "BadAnswer"):
-                raise stop(error, self.settings) from error
+                raise stopped_by(error, self.settings) from error
 
     async def retrieve(self, query: Query) -> Reply:
         """Embed the query if the template needs its vector, and search."""

@@ -4,8 +4,8 @@ What is in this file:
 
 - `SearchEngine` is the base class of the public classes, which hold the settings of an engine.
 - `engine_from_spec` makes one from `--retriever qdrant:…` and its options.
-- `EngineRetriever` is mixed into the retrievers: it searches once before the run, so that wrong
-  settings stop karat before a file is written.
+- The functions below are used by all engines. Each engine searches once before a run, so that wrong
+  settings stop karat before a file is written: `stopped_by` returns this error.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ _CLASSES = {
     "opensearch": ("elasticsearch", "OpenSearch"),
     "qdrant": ("qdrant", "Qdrant"),
     "pgvector": ("pgvector", "PgVector"),
+}
+_CHECK_HINTS = {
+    "BadAnswer": "check that this is the address of the engine, and the names of its fields "
+    "(--field, fields=)",
+    "Timeout": "check that the engine is running, and is not overloaded",
 }
 _FILE = "@"
 _TEXT_OPTIONS = ("template", "filter")  # options whose value may be a file
@@ -213,12 +218,14 @@ def check_dimension(vectors: QueryVectors | None, dimension: int | None, where: 
         )
 
 
-def stop(error: AttemptError, settings: Mapping[str, Any]) -> InputError:
+def stopped_by(error: AttemptError, settings: Mapping[str, Any]) -> InputError:
     """Return the error that stops karat before the run, for a search that failed."""
     return InputError(
         f"{error.kind}: {error.message}",
         field="retriever",
-        hint=hint_for(error.kind, settings) or "correct the address or the options of the engine",
+        hint=_CHECK_HINTS.get(error.kind)
+        or hint_for(error.kind, settings)
+        or "correct the address or the options of the engine",
     )
 
 

@@ -31,7 +31,7 @@ from karat.live.retrievers.search_engines.engine import (
     query_vectors,
     refuse_with_template,
     result_fields,
-    stop,
+    stopped_by,
 )
 from karat.live.retrievers.search_engines.template import (
     LIMIT,
@@ -211,7 +211,7 @@ class _TableRetriever(Retriever):
                 self._statement = self._template.statement
             self.parse(self.retrieve(Query("-", PROBE)))
         except AttemptError as error:
-            raise stop(error, self.settings) from error
+            raise stopped_by(error, self.settings) from error
         finally:
             self._close()
 

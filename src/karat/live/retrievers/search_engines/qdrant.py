@@ -30,7 +30,7 @@ from karat.live.retrievers.search_engines.engine import (
     refuse_with_template,
     relative_to,
     result_fields,
-    stop,
+    stopped_by,
 )
 from karat.live.retrievers.search_engines.template import (
     JsonTemplate,
@@ -167,7 +167,7 @@ class _CollectionRetriever(Retriever):
             self._close()
             # A server that is busy may answer later: the run tries again.
             if not error.retryable or error.kind in ("ConnectionError", "BadAnswer"):
-                raise stop(error, self.settings) from error
+                raise stopped_by(error, self.settings) from error
         except BaseException:
             self._close()
             raise

@@ -140,7 +140,7 @@ def check_placeholders(names: frozenset[str], field: str, limit: str) -> None:
         raise _bad_template(
             "the template has no placeholder for the number of results",
             field,
-            f"write {limit}, so that the engine returns --top-k results",
+            f"write {limit} where the engine expects the number of results (--top-k, top_k=)",
         )
 
 
