@@ -137,6 +137,18 @@ def test_qdrant_template_fuses_two_searches(storage):
         assert results["item_id"].to_list() == [item for item, _ in expected(text, "cosine", 5)]
 
 
+def test_folder_of_qdrant_is_free_after_a_run_that_was_refused(storage, tmp_path):
+    from qdrant_client import QdrantClient
+
+    output = tmp_path / "run.jsonl"
+    engine = Qdrant(storage, "faq", embed)
+    karat.retrieve(engine, QUERIES, fields=FIELDS, output=output)
+    with refused(path=str(output), line=None, field=None) as caught:
+        karat.retrieve(engine, QUERIES, fields=FIELDS, output=output)
+    QdrantClient(path=str(storage)).close()
+    assert "complete" in caught.value.problem
+
+
 def test_qdrant_client_in_memory_is_used_and_stays_open():
     from qdrant_client import QdrantClient, models
 
@@ -348,6 +360,18 @@ def test_lost_connection_is_replaced(database):
     run = karat.retrieve(engine, QUERIES, top_k=10, jobs=1)
     check(run, "cosine", 10)
     assert run.results["query_id"].n_unique() == len(QUERIES)
+
+
+def test_database_that_allows_few_connections_does_not_stop_the_run(database):
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE ROLE reader LOGIN CONNECTION LIMIT 2")
+        connection.execute("GRANT USAGE ON SCHEMA extensions TO reader")
+        connection.execute('GRANT SELECT ON "Chunks ""1""" TO reader')
+    engine = search(database.replace("karat@", "reader@"))
+    run = karat.retrieve(engine, QUERIES, top_k=10, jobs=4, retries=20)
+    check(run, "cosine", 10)
 
 
 def test_same_command_gives_the_same_lists_and_continues_a_run(database, tmp_path):

@@ -19,6 +19,7 @@ from karat.live.query_vectors import QueryVectors
 from karat.live.retrievers import Elasticsearch, OpenSearch, PgVector, Qdrant
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.resolve import resolve_retriever
+from karat.live.retrievers.search_engines.pgvector import _shown_url
 from support.errors import refused
 from support.recorded_search import (
     ANSWER,
@@ -122,7 +123,7 @@ def test_fields_and_a_filter_limit_the_search_for_texts():
         engine = Elasticsearch(
             server.url.removesuffix("/search"),
             "faq",
-            search_fields="title^2,text",
+            search_fields="title^2, text",
             filter={"exists": {"field": "text"}},
         )
         karat.retrieve(engine, {"q1": "x"})
@@ -275,6 +276,18 @@ def test_command_line_writes_a_run(command, tmp_path, monkeypatch):
     assert code == 0, errors
     assert server.requests[-1]["knn"]["query_vector"] == [1.0, 2.0]
     assert karat.Run.read("run.jsonl").settings["source_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:word@host:5432/db", "postgresql://host:5432/db"),
+        ("postgresql:///db?host=/tmp&password=word", "postgresql:///db?host=/tmp&password=***"),
+        ("postgres://host/db?sslmode=require", "postgres://host/db?sslmode=require"),
+    ],
+)
+def test_address_of_a_database_is_shown_without_the_password(url, shown):
+    assert _shown_url(url) == shown
 
 
 # Options

@@ -124,7 +124,8 @@ class Elasticsearch(SearchEngine):
         match: dict[str, Any] = {"query": "{{query}}"}
         if self.search_fields is not None:
             fields = self.search_fields
-            match["fields"] = fields.split(",") if isinstance(fields, str) else list(fields)
+            names = fields.split(",") if isinstance(fields, str) else fields
+            match["fields"] = [name.strip() for name in names]
         query: dict[str, Any] = {"multi_match": match}
         if condition is not None:
             query = {"bool": {"must": [query], "filter": [condition]}}

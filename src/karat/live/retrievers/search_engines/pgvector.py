@@ -6,7 +6,7 @@ import asyncio
 import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, LifoQueue
@@ -216,9 +216,13 @@ class _TableRetriever(Retriever):
             self._close()
 
     async def open(self, jobs: int) -> None:
-        """Open one connection per job, so that no query waits for its connection."""
-        for _ in range(jobs):
-            self._connections.put(await asyncio.to_thread(self._connect))
+        """Open one connection per job, so that no query waits for its connection.
+
+        If the database allows fewer, the queries without a connection try again.
+        """
+        with suppress(AttemptError):
+            for _ in range(jobs):
+                self._connections.put(await asyncio.to_thread(self._connect))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -164,13 +166,16 @@ class _CollectionRetriever(Retriever):
             self._check_collection()
             self.parse(self.retrieve(Query("-", PROBE)))
         except AttemptError as error:
-            self._close()
             # A server that is busy may answer later: the run tries again.
             if not error.retryable or error.kind in ("ConnectionError", "BadAnswer"):
                 raise stopped_by(error, self.settings) from error
-        except BaseException:
-            self._close()
-            raise
+        finally:
+            self._close()  # a local folder stays locked until then
+
+    async def open(self, jobs: int) -> None:  # noqa: ARG002
+        """Open the client; if that fails, the queries try again."""
+        with suppress(AttemptError):
+            await asyncio.to_thread(self._open_client)
 
     def retrieve(self, query: Query) -> Any:
         """Embed the query if the template needs its vector, and search."""
