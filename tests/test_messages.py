@@ -30,6 +30,7 @@ MODULES = (
     "compat",
     "live_retrievers",
     "live_built_in",
+    "search_engines",
     "live_runs",
     "cli",
 )

@@ -146,7 +146,7 @@ def test_prefetch_limit_is_passed_by_the_run():
     )
     assert run.results.group_by("query_id").len()["len"].max() <= 2
     stages = run.timings["stage"].unique().sort().to_list()
-    assert stages == ["embed", "fusion", "retrieval", "total"]
+    assert stages == ["embedding", "fusion", "retrieval", "total"]
 
 
 @pytest.mark.parametrize("weights", [(1,), (-1, 2), (0, 0), (float("nan"), 1)])

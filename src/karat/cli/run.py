@@ -24,7 +24,28 @@ if TYPE_CHECKING:
     from karat.live.retrievers.built_in import BuiltIn
     from karat.live.run_options import RunOptions
 
-
+EMBEDDING = (
+    Option(
+        "--embedder",
+        panel="Retriever",
+        metavar="SPEC",
+        show_default="wordllama for dense: and hybrid:",
+        help="Embed texts for dense:, hybrid: and search engines with a function texts -> array "
+        "(package.module:name), an OpenAI-compatible server (https://host/v1) or wordllama.",
+    ),
+    Option(
+        "--embedding-model",
+        panel="Retriever",
+        metavar="NAME",
+        help="Request this model from the embedding server.",
+    ),
+    Option(
+        "--embedding-key-env",
+        panel="Retriever",
+        metavar="VARIABLE",
+        help="Read the key of the embedding server from this environment variable.",
+    ),
+)
 BUILT_IN = (
     Option(
         "--chunker",
@@ -80,26 +101,6 @@ BUILT_IN = (
         help="Ignore the stop words of this language in BM25, or none.",
     ),
     Option(
-        "--embedder",
-        panel="Built-in retrievers",
-        metavar="SPEC",
-        show_default="wordllama",
-        help="Embed texts with wordllama, with a function texts -> array (package.module:name), "
-        "or with an OpenAI-compatible server (https://host/v1).",
-    ),
-    Option(
-        "--embedding-model",
-        panel="Built-in retrievers",
-        metavar="NAME",
-        help="Request this model from the embedding server.",
-    ),
-    Option(
-        "--embedding-key-env",
-        panel="Built-in retrievers",
-        metavar="VARIABLE",
-        help="Read the key of the embedding server from this environment variable.",
-    ),
-    Option(
         "--exact-limit",
         panel="Built-in retrievers",
         metavar="N",
@@ -141,10 +142,22 @@ BUILT_IN = (
         panel="Retriever",
         metavar="SPEC",
         required=True,
-        help="Run this retriever: package.module:name, http://…, https://…, cmd:./program, or a "
-        "built-in one over a corpus: bm25:CORPUS, dense:CORPUS, hybrid:CORPUS. CORPUS is a folder "
-        "of documents, a BEIR folder, a JSON Lines or a Parquet file.",
+        help="Run this retriever: package.module:name, http://…, https://… or cmd:./program. "
+        "Built-in retrievers: bm25:CORPUS, dense:CORPUS, hybrid:CORPUS; CORPUS is a folder of "
+        "documents, a BEIR folder, a JSON Lines or a Parquet file. Search engines: "
+        "elasticsearch:http://…/INDEX, opensearch:http://…/INDEX, qdrant:http://…/COLLECTION, "
+        "pgvector:postgresql://…?table=TABLE.",
     ),
+    Option(
+        "retriever_options",
+        "--retriever-option",
+        panel="Retriever",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Set an option of a search engine: vector, filter, template (JSON, SQL or @FILE), "
+        "search_fields, distance. Repeat for more.",
+    ),
+    *EMBEDDING,
     Option(
         "--top-k",
         panel="Retriever",
@@ -418,7 +431,7 @@ def run_command(
             "an output file is required", field="--output", hint="add -o run.jsonl, or --dry-run"
         )
     mapping = Columns.of(columns)
-    options = _options(flags, output)
+    options = _options(flags, output, retriever)
     # What the retriever prints must not be mixed with the output of karat, which may be JSON.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
@@ -446,12 +459,9 @@ def _built_in(retriever: str, flags: Mapping[str, Any], columns: Columns) -> str
     """Return the built-in retriever that a text names, or the text itself."""
     from karat.live.retrievers.built_in import create_built_in, is_built_in
 
-    given = {
-        str(option.name): flags[str(option.name)]
-        for option in BUILT_IN
-        if flags[str(option.name)] not in (None, False)
-    }
+    given = _given(BUILT_IN, flags)
     if is_built_in(retriever):
+        given |= _given(EMBEDDING, flags)
         if given.pop("no_cache", False):
             given["cache"] = False
         if "weights" in given:
@@ -466,6 +476,11 @@ def _built_in(retriever: str, flags: Mapping[str, Any], columns: Columns) -> str
     return retriever
 
 
+def _given(options: Sequence[Option], flags: Mapping[str, Any]) -> dict[str, Any]:
+    names = [str(option.name) for option in options]
+    return {name: flags[name] for name in names if flags[name] not in (None, False)}
+
+
 def _weights(text: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
@@ -477,11 +492,12 @@ def _weights(text: str) -> list[float]:
         ) from error
 
 
-def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
+def _options(flags: Mapping[str, Any], output: Path | None, retriever: str) -> RunOptions:
     """Return the options of a run from the flags with the same names."""
     from dataclasses import fields
 
     from karat.data.data_file import plain_name
+    from karat.live.retrievers.built_in import is_built_in
     from karat.live.run_options import RunOptions
 
     values = {
@@ -490,6 +506,8 @@ def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
         "body": _body(flags["body"]),
         "name": None if output is None else plain_name(output),
     }
+    if is_built_in(retriever):  # it is created with these options
+        values |= dict.fromkeys(_given(EMBEDDING, flags))
     options = {option.name: values[option.name] for option in fields(RunOptions)}
     return RunOptions(**{name: value for name, value in options.items() if value is not None})
 

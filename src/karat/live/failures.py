@@ -25,6 +25,10 @@ _NO_KEY = (
     "(headers=), or --header-file FILE"
 )
 _UNREACHABLE = "check that the server is running, and that its URL is right"
+_REJECTED_BY_ENGINE = (
+    "correct the template, the filter, or the names of fields (--retriever-option, "
+    "retriever_options=)"
+)
 _HINTS = {
     "HTTP 400": _REJECTED,
     "HTTP 401": _NO_KEY,
@@ -89,6 +93,8 @@ def hint_for(kind: str, settings: Mapping[str, Any]) -> str | None:
             f"the server does not accept {used} at this URL: use --method {other} "
             f'(method="{other}"), or check the path'
         )
+    if settings.get("engine") and kind in ("HTTP 400", "HTTP 422"):
+        return _REJECTED_BY_ENGINE
     if re.fullmatch(r"HTTP 5\d\d", kind):
         return "check the log of the server; the same command runs the failed queries again"
     return _HINTS.get(kind)

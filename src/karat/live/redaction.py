@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -80,18 +80,23 @@ def secrets_of_url(parts: SplitResult) -> list[str]:
     return [spelling for text in secrets if text for spelling in (text, unquote(text))]
 
 
-def mask_secrets(value: Any) -> Any:
+def mask_secrets(value: Any, *, public: Collection[str] = ()) -> Any:
     """Return a copy of a JSON value, with the values of secret-looking keys masked.
+
+    The values of `public` keys are never masked.
 
     >>> mask_secrets({"index": "faq", "auth": {"token": "abc"}, "filters": [{"apikey": "x"}]})
     {'index': 'faq', 'auth': '***', 'filters': [{'apikey': '***'}]}
     """
     if isinstance(value, Mapping):
         return {
-            key: MASK if looks_secret(key) else mask_secrets(child) for key, child in value.items()
+            key: MASK
+            if looks_secret(key) and key not in public
+            else mask_secrets(child, public=public)
+            for key, child in value.items()
         }
     if isinstance(value, list):
-        return [mask_secrets(child) for child in value]
+        return [mask_secrets(child, public=public) for child in value]
     return value
 
 

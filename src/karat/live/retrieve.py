@@ -28,6 +28,7 @@ from karat.live.reranker import (
 )
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.callables import qualified_name
+from karat.live.retrievers.embedders import EmbeddingFunction
 from karat.live.retrievers.resolve import import_object, resolve_retriever
 from karat.live.run_options import RunOptions
 from karat.live.runner import Progress, RepeatedFailureError
@@ -62,6 +63,10 @@ def retrieve(
     method: str = "POST",
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
+    embedder: str | EmbeddingFunction | None = None,
+    embedding_model: str | None = None,
+    embedding_key_env: str | None = None,
+    retriever_options: Sequence[str] | Mapping[str, Any] = (),
     tokenizer: str | Tokenizer | None = None,
     reranker: str | Reranker | None = None,
     reranker_model: str | None = None,
@@ -83,10 +88,12 @@ def retrieve(
     retriever : callable, object or str
         A function `(query, top_k)`, plain or async; an object of LangChain, LlamaIndex, Haystack or
         LanceDB; any object with a method `retrieve` or `search`; or a string:
-        `package.module:name`, `http://…`, `https://…`, `cmd:./program`, or a built-in retriever:
-        `bm25:CORPUS`, `dense:CORPUS`, `hybrid:CORPUS`, or an object of `karat.live.retrievers`. It
-        returns ids, (id, score) pairs, dicts as in a native run file, or objects with those
-        attributes.
+        `package.module:name`, `http://…`, `https://…`, `cmd:./program`. It returns ids,
+        (id, score) pairs, dicts as in a native run file, or objects with those attributes.
+        Built-in retrievers need no code: `bm25:CORPUS`, `dense:CORPUS`, `hybrid:CORPUS`. Neither do
+        search engines: `elasticsearch:http://…/INDEX`, `opensearch:http://…/INDEX`,
+        `qdrant:http://…/COLLECTION`, `pgvector:postgresql://…?table=TABLE`. Both may also be
+        objects of `karat.live.retrievers`, such as `Dense(…)` or `Qdrant(…)`.
     gold : Gold, path, dict, list or frame
         Gold, or anything else with the ids and texts of queries: `{"q1": "how do I pay?"}`.
     top_k : int, default 20
@@ -135,6 +142,17 @@ def retrieve(
         variable. Values are never stored in the run.
     body : mapping, optional
         Fields that are added to each HTTP request.
+    embedder : callable or str, optional
+        Embeds texts for `dense:` and `hybrid:`, and queries for a search engine: a function that
+        takes a list of texts and returns an array with one row per text; its name,
+        `package.module:name`; the URL of an OpenAI-compatible server, `https://host/v1`; or
+        `"wordllama"`, the default of `dense:` and `hybrid:`.
+    embedding_model : str, optional
+        The name of the model, for an embedder on a server.
+    embedding_key_env : str, optional
+        The environment variable with the key of this server. The key is never stored.
+    retriever_options : mapping or sequence of str, optional
+        Options of a search engine: `{"vector": "embedding"}` or `["vector=embedding"]`.
     tokenizer : callable or str, optional
         A function that takes a text and returns a list of tokens or the token count, or the name
         of such a function, `package.module:name`. Counts the tokens of the returned texts, for
@@ -206,6 +224,10 @@ def retrieve(
         method=method,
         headers=headers,
         body=body,
+        embedder=embedder,
+        embedding_model=embedding_model,
+        embedding_key_env=embedding_key_env,
+        retriever_options=retriever_options,
         tokenizer=tokenizer,
         reranker=reranker,
         reranker_model=reranker_model,
@@ -245,6 +267,10 @@ class RunRequest:
             method=options.method,
             headers=options.headers,
             body=options.body,
+            embedder=options.embedder,
+            embedding_model=options.embedding_model,
+            embedding_key_env=options.embedding_key_env,
+            options=options.retriever_options,
         )
         if reranker is not None:
             resolved = RerankingRetriever(resolved, *reranker, search)

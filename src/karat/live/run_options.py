@@ -14,6 +14,7 @@ from karat.live.tokens import Tokenizer
 
 if TYPE_CHECKING:
     from karat.live.reranker import Reranker
+    from karat.live.retrievers.embedders import EmbeddingFunction
 
 MAX_IN_A_ROW = 10
 """Default number of failures of the same kind in a row that stop a run."""
@@ -53,6 +54,10 @@ class RunOptions:
     method: str = "POST"
     headers: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
+    embedder: str | EmbeddingFunction | None = None
+    embedding_model: str | None = None
+    embedding_key_env: str | None = None
+    retriever_options: Sequence[str] | Mapping[str, Any] = ()
     tokenizer: str | Tokenizer | None = None
     reranker: str | Reranker | None = None
     reranker_model: str | None = None

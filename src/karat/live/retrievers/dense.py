@@ -14,7 +14,7 @@ from karat.cache import IndexKey, load_or_build
 from karat.errors import InputError, counted
 from karat.live.instrumentation import stage
 from karat.live.retrievers.built_in import BuiltIn
-from karat.live.retrievers.embedders import WORDLLAMA, Embedder, Vectors, create_embedder
+from karat.live.retrievers.embedders import STAGE, WORDLLAMA, Embedder, Vectors, create_embedder
 from karat.live.retrievers.items import Chunking, Items, Scored, best
 
 EXACT_LIMIT = 500_000
@@ -169,7 +169,7 @@ class DenseIndex:
 
 def embed_query(embedder: Embedder, query: str, index: DenseIndex) -> Vectors:
     """Return the vector of a query."""
-    with stage("embed"):
+    with stage(STAGE):
         vector: Vectors = embedder.embed([query], is_indexing=False)[0]
     dimensions = index.vectors.shape[1]
     if vector.size != dimensions:

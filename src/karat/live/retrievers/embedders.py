@@ -1,14 +1,13 @@
-"""Embedders: what turns texts into vectors, for dense retrieval.
+"""Embedders: what turns texts into vectors, for dense retrieval and for search engines.
 
-An embedder is the model of wordllama, a function, or an OpenAI-compatible endpoint. Vectors are
-normalised to length 1, so that a dot product is the cosine similarity.
+An embedder is the model of wordllama, a function, or an OpenAI-compatible endpoint.
 """
 
 from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,20 +17,24 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from karat.errors import InputError, counted
+from karat.errors import InputError, counted, printable
 from karat.live.protocol import AttemptError
-from karat.live.retrievers.callables import qualified_name
+from karat.live.retrievers.callables import qualified_name, returns_awaitable
 from karat.live.retrievers.endpoint import JsonEndpoint
 from karat.live.retrievers.resolve import import_object, source_hash
 
 WORDLLAMA = "wordllama"
 BATCH = 64
+STAGE = "embedding"
+"""The stage of the time that embedding a query takes."""
+EmbeddingFunction = Callable[[list[str]], Any]
+"""A function that takes a list of texts, and returns an array with one row per text."""
 Vectors = npt.NDArray[np.float32]
 _URL_SCHEMES = ("http://", "https://")
 
 
 class Embedder(ABC):
-    """Turns texts into vectors of length 1."""
+    """Turns texts into vectors."""
 
     settings: dict[str, Any]
     """What the vectors depend on, for the header of a run and the cache; without secrets."""
@@ -42,12 +45,16 @@ class Embedder(ABC):
     def _embed(self, texts: list[str], *, is_indexing: bool) -> Any:
         """Return one vector per text."""
 
+    def embed_batch(self, texts: list[str], *, is_indexing: bool = True) -> npt.NDArray[np.float64]:
+        """Return one vector per text, as rows with the values that the model returned."""
+        return _checked(self._embed(texts, is_indexing=is_indexing), len(texts))
+
     def embed(self, texts: Sequence[str], *, is_indexing: bool = True) -> Vectors:
-        """Return one vector per text, as rows."""
+        """Return one vector per text, as rows of length 1: a dot product is the similarity."""
         blocks: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
             batch = list(texts[start : start + BATCH])
-            block = _checked(self._embed(batch, is_indexing=is_indexing), len(batch))
+            block = _normalised(self.embed_batch(batch, is_indexing=is_indexing))
             if blocks and block.shape[1] != blocks[0].shape[1]:
                 raise InputError(
                     f"the embedder returned vectors of {counted(blocks[0].shape[1], 'dimension')} "
@@ -65,7 +72,7 @@ class WordLlamaEmbedder(Embedder):
     def __init__(self) -> None:
         if find_spec("wordllama") is None:
             raise InputError(
-                "dense retrieval needs wordllama, which is not installed",
+                "the embedder needs wordllama, which is not installed",
                 field="embedder",
                 hint="pip install 'karat[dense]', or set another embedder",
             )
@@ -96,12 +103,15 @@ class FunctionEmbedder(Embedder):
             self.settings = {"embedder": qualified_name(target)}
         if isinstance(target, type):
             target = target()
-        if not callable(target):
+        if not callable(target) or returns_awaitable(target):
+            kind = "an async function"
+            if not callable(target):
+                kind = f"an object of type {type(target).__name__}"
             raise InputError(
-                f"the embedder must be callable, got an object of type {type(target).__name__}",
+                f"the embedder must be a function, got {kind}",
                 field="embedder",
-                hint="pass a function that takes a list of texts and returns an array, a URL, or "
-                '"wordllama"',
+                hint="pass a function that is not async, takes a list of texts and returns an "
+                'array with one row per text; a URL; or "wordllama"',
             )
         self._function = target
 
@@ -112,7 +122,7 @@ class FunctionEmbedder(Embedder):
             if not is_indexing:
                 raise
             raise InputError(
-                f"the embedder failed: {type(error).__name__}: {error}",
+                f"the embedder failed: {type(error).__name__}: {printable(str(error))}",
                 field="embedder",
                 hint="the function must take a list of texts",
             ) from error
@@ -167,9 +177,15 @@ class EndpointEmbedder(Embedder):
 def create_embedder(
     embedder: Any, embedding_model: str | None, embedding_key_env: str | None
 ) -> Embedder:
-    """Return the embedder for the options of a dense retriever."""
+    """Return the embedder for the options of a retriever."""
     if isinstance(embedder, str) and embedder.lower().startswith(_URL_SCHEMES):
         return EndpointEmbedder(embedder, embedding_model, embedding_key_env)
+    refuse_endpoint_options(embedding_model, embedding_key_env)
+    return WordLlamaEmbedder() if embedder == WORDLLAMA else FunctionEmbedder(embedder)
+
+
+def refuse_endpoint_options(embedding_model: str | None, embedding_key_env: str | None) -> None:
+    """Raise an error for options that only an endpoint has."""
     only_endpoint = {"embedding_model": embedding_model, "embedding_key_env": embedding_key_env}
     for name, value in only_endpoint.items():
         if value is not None:
@@ -178,19 +194,20 @@ def create_embedder(
                 field=name,
                 hint="remove the option, or set the embedder to a URL: --embedder https://…/v1",
             )
-    return WordLlamaEmbedder() if embedder == WORDLLAMA else FunctionEmbedder(embedder)
 
 
-def _checked(returned: Any, count: int) -> Vectors:
-    """Return what an embedder returned as vectors of length 1; zeros stay zeros."""
+def _checked(returned: Any, count: int) -> npt.NDArray[np.float64]:
+    """Return what an embedder returned as an array, if it has one row of numbers per text."""
     try:
-        vectors = np.asarray(returned, dtype=np.float64)
-    except (TypeError, ValueError):
+        vectors = np.asarray(returned)
+    except (TypeError, ValueError):  # rows of different lengths
         vectors = np.empty(0)
-    if vectors.ndim != 2 or vectors.shape[0] != count or not vectors.shape[1]:
+    is_numeric = vectors.dtype.kind in "fiu"
+    if not is_numeric or vectors.ndim != 2 or len(vectors) != count or not vectors.size:
+        of_same_length = " of the same length" if count > 1 else ""
         raise InputError(
-            f"the embedder must return {counted(count, 'vector')} of the same length, got "
-            f"{_describe(returned)}",
+            f"the embedder must return {counted(count, 'vector')}{of_same_length} for "
+            f"{counted(count, 'text')}, got {_describe(returned)}",
             field="embedder",
             hint="return an array with one row per text",
         )
@@ -200,6 +217,11 @@ def _checked(returned: Any, count: int) -> Vectors:
             field="embedder",
             hint="check the model and its input",
         )
+    return vectors.astype(np.float64)
+
+
+def _normalised(vectors: npt.NDArray[np.float64]) -> Vectors:
+    """Return vectors of length 1; zeros stay zeros."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     lengths[lengths == 0] = 1.0
     normalised: Vectors = (vectors / lengths[:, None]).astype(np.float32)

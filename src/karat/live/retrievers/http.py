@@ -137,14 +137,17 @@ class HttpRetriever(Retriever):
             self._session = None
 
     async def retrieve(self, query: Query) -> Reply:
-        """Send a query and return the response.
+        """Send a query and return the response."""
+        return await self._exchange(*self._request(query.text))
+
+    async def _exchange(self, url: str, body: bytes | None) -> Reply:
+        """Send a request and return the response.
 
         A server may close an idle connection just when it is used again. That is not a failure of
         the query, and a search changes nothing on the server, so the request is sent again.
         """
         import aiohttp
 
-        url, body = self._request(query.text)
         while True:
             connection = _ConnectionUse()
             try:

@@ -39,6 +39,10 @@ _SUPPORTED = (
 
 def is_retriever(target: Any) -> bool:
     """Return whether an object may be a retriever; a number, for example, never is."""
+    from karat.live.retrievers.search_engines.engine import SearchEngine
+
+    if isinstance(target, SearchEngine):
+        return True
     names = (*_METHODS, "invoke", "similarity_search", "query", "as_retriever", "run")
     return callable(target) or any(callable(getattr(target, name, None)) for name in names)
 

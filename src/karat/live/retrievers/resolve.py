@@ -1,8 +1,8 @@
 """Turn the `retriever` argument into a `Retriever`.
 
-It may be a URL, a command (`cmd:…`), a built-in retriever (`bm25:CORPUS`), the name of a Python
-object (`package.module:name`), or an object. `import_object` is also used for tokenizers, chunkers,
-embedders, rerankers and measures.
+It may be a URL, a command (`cmd:…`), a built-in retriever (`bm25:CORPUS`), a search
+engine (`qdrant:…`), the name of a Python object (`package.module:name`), or an object.
+`import_object` is also used for tokenizers, chunkers, embedders, rerankers and measures.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.checks import did_you_mean
 from karat.errors import InputError, KaratWarning
@@ -25,11 +25,14 @@ from karat.live.protocol import Retriever, Search
 from karat.live.redaction import safe_text
 from karat.live.retrievers.answers import Fields
 
+if TYPE_CHECKING:
+    from karat.live.retrievers.embedders import EmbeddingFunction
+
 _URL_SCHEMES = ("http://", "https://")
 _COMMAND = "cmd:"
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
 _LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
-_FORMS = "write package.module:name, http://…, cmd:./program, or bm25:CORPUS"
+_FORMS = "write package.module:name, http://…, cmd:./program, bm25:CORPUS, or qdrant:http://…"
 _MAX_NAMES = 12  # names that a message lists
 
 
@@ -41,31 +44,49 @@ def resolve_retriever(
     method: str = "POST",
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
+    embedder: str | EmbeddingFunction | None = None,
+    embedding_model: str | None = None,
+    embedding_key_env: str | None = None,
+    options: Iterable[str] | Mapping[str, Any] = (),
 ) -> Retriever:
-    """Create a retriever; `method`, `headers` and `body` are only allowed for URLs."""
+    """Create a retriever.
+
+    `method` and `body` are only allowed for URLs, `headers` for URLs and search engines,
+    `options` for the name of a search engine, and `embedder`, `embedding_model` and
+    `embedding_key_env` for the name of a search engine or a built-in retriever.
+    """
+    from karat.live.retrievers.built_in import BuiltIn, create_built_in, is_built_in
+    from karat.live.retrievers.search_engines.engine import (
+        SearchEngine,
+        engine_from_spec,
+        engine_of,
+    )
+
+    embedding = _set_options(
+        embedder=embedder, embedding_model=embedding_model, embedding_key_env=embedding_key_env
+    )
+    if isinstance(target, str) and engine_of(target) is not None:
+        target = engine_from_spec(target, options, embedding)
+    else:
+        _refuse_options(target, {} if is_built_in(target) else embedding, options)
+    if isinstance(target, SearchEngine):
+        _refuse_http_options({"body": body, "method": method != "POST"})
+        return target.bind(search, fields, headers or {})
     if isinstance(target, str) and target.lower().startswith(_URL_SCHEMES):
         from karat.live.retrievers.http import HttpRetriever
 
         return HttpRetriever(target, search, fields, headers or {}, body or {}, method)
-    http_only = {"header": headers, "body": body, "method": method != "POST"}
-    for name, is_set in http_only.items():
-        if is_set:
-            raise InputError(
-                "only HTTP retrievers have a method, headers and a body",
-                field=name,
-                hint="remove this option, or use a URL as the retriever: http://…",
-            )
+    _refuse_http_options({"header": headers, "body": body, "method": method != "POST"})
     if isinstance(target, str) and target.startswith(_COMMAND):
         from karat.live.retrievers.command import CommandRetriever
 
         return CommandRetriever(target.removeprefix(_COMMAND), search, fields)
     if isinstance(target, Retriever):
         return target
-    from karat.live.retrievers.built_in import BuiltIn, create_built_in, is_built_in
     from karat.live.retrievers.python import PythonRetriever
 
     if is_built_in(target):
-        target = create_built_in(str(target))
+        target = create_built_in(str(target), embedding)
     if isinstance(target, BuiltIn):
         return PythonRetriever(target, search, fields, name=target.name, settings=target.settings)
     if isinstance(target, str):
@@ -73,6 +94,35 @@ def resolve_retriever(
         source = source_hash(sys.modules[target.partition(":")[0]], imported)
         return PythonRetriever(imported, search, fields, name=target, source=source)
     return PythonRetriever(target, search, fields)
+
+
+def _refuse_http_options(options: Mapping[str, Any]) -> None:
+    for name, is_set in options.items():
+        if is_set:
+            raise InputError(
+                "only HTTP retrievers have a method, headers and a body",
+                field=name,
+                hint="remove this option, or use a URL as the retriever: http://…",
+            )
+
+
+def _set_options(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse_options(target: Any, embedding: Mapping[str, Any], options: Any) -> None:
+    """Raise an error for options that only the names of some retrievers have."""
+    if embedding:
+        owners, example = "dense retrievers and search engines have an embedder", "dense:CORPUS"
+    elif options:
+        owners, example = "search engines have options", "qdrant:http://…"
+    else:
+        return
+    field = next(iter(embedding), "retriever option")
+    hint = f"remove this option, or use another retriever: {example}"
+    if not isinstance(target, str):
+        hint = "pass it to the class of the retriever: Qdrant(…, embedder=…)"
+    raise InputError(f"only {owners}", field=field, hint=hint)
 
 
 def source_hash(module: ModuleType, retriever: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from base64 import b64encode
 from contextlib import suppress
@@ -12,8 +11,8 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
-from pathlib import Path
 
+from karat.cache import cache_folder
 from karat.errors import InputError
 from karat.files import writing
 
@@ -88,7 +87,7 @@ def vega_script() -> str:
     vl-convert, so it is kept in the user's cache folder if that is writable.
     """
     check_installed()
-    folder = _cache_folder()
+    folder = cache_folder()
     cached = None if folder is None else folder / f"vega-{version('vl-convert-python')}-2.js"
     if cached is not None:
         with suppress(OSError, UnicodeDecodeError):
@@ -112,15 +111,6 @@ _AFTER_VEGA = 'window.vegaEmbed = vegaEmbed; dispatchEvent(new Event("vega"));'
 def packed_vega() -> str:
     """Return the script compressed, as base64: a third of its size."""
     return b64encode(gzip.compress(vega_script().encode(), 9, mtime=0)).decode()
-
-
-def _cache_folder() -> Path | None:
-    """Return the cache folder of karat, or None if the user has no home folder."""
-    chosen = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    try:
-        return (Path(chosen) if chosen else Path.home() / ".cache") / "karat"
-    except RuntimeError:  # no home
-        return None
 
 
 @cache

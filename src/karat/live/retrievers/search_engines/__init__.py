@@ -1,0 +1,1 @@
+"""Search engines by configuration: Elasticsearch, OpenSearch, Qdrant and pgvector."""
