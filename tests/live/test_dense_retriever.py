@@ -156,6 +156,27 @@ def test_invalid_weights_are_errors(weights):
     assert caught.value.field == "weights"
 
 
+@pytest.mark.parametrize("kind", ["dense", "hybrid"])
+def test_embedder_is_an_option_of_a_run(kind, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"letters_of_{kind}.py").write_text("from support.retrieval import letters\n")
+    rows = [json.dumps({"doc_id": name, "text": text}) for name, text in FAQ.items()]
+    (tmp_path / "docs.jsonl").write_text("\n".join(rows))
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
+    make = {"dense": Dense, "hybrid": Hybrid}[kind]
+    expected = karat.retrieve(make(FAQ, embedder=letters, cache=False), QUERIES)
+    run = karat.retrieve(f"{kind}:docs.jsonl", QUERIES, embedder=letters)
+    assert run.results.equals(expected.results)
+    code, _, err = command(
+        "run", "q.tsv", "-r", f"{kind}:docs.jsonl", "-o", "run.jsonl",
+        "--embedder", f"letters_of_{kind}:letters",
+    )  # fmt: skip
+    assert code == 0, err
+    stored = karat.Run.read("run.jsonl").results.sort("query_id", maintain_order=True)
+    assert stored["item_id"].equals(expected.results["item_id"])
+
+
 # Endpoints
 
 

@@ -22,6 +22,7 @@ from karat.live.retrievers.embedders import create_embedder
 from karat.live.retrievers.resolve import resolve_retriever
 from karat.live.retrievers.search_engines.pgvector import _shown_url
 from support.errors import refused
+from support.live_server import send, serving
 from support.recorded_search import (
     ANSWER,
     NO_CREDENTIALS,
@@ -313,6 +314,10 @@ def test_address_of_a_database_is_shown_without_the_password(url, shown):
         ("elasticsearch:http://host/faq", {"body": {"x": 1}}, "body"),
         ("pgvector:postgresql://host/db?table=faq", {"headers": {"X": "1"}}, "header"),
         ("http://host/search", {"embedder": embed}, "embedder"),
+        ("http://host/search", {"embedding_model": "m"}, "embedding_model"),
+        ("elasticsearch:http://host/faq", {"embedding_model": "m"}, "embedding_model"),
+        ("bm25:docs.jsonl", {"embedder": embed}, "embedder"),
+        ("dense:docs.jsonl", {"options": ["vector=x"]}, "retriever option"),
         (Qdrant("x", "faq"), {"options": ["vector=x"]}, "retriever option"),
         (
             PgVector("postgresql://host/db", "faq", embed, template="SELECT {{query}} {{limit}}"),
@@ -396,6 +401,47 @@ def test_vector_with_another_dimension_is_a_failure_of_the_query():
     assert vectors("abcde") == [1.0] * 5
     with pytest.raises(AttemptError, match="6 values, and one with 5 values before"):
         vectors("abcdef")
+
+
+@pytest.mark.parametrize("is_spec", [True, False])
+def test_queries_are_embedded_by_a_server(is_spec, monkeypatch):
+    monkeypatch.setenv("TEST_KEY", SECRET)
+
+    def respond(handler, request):
+        data = [{"embedding": vector.tolist()} for vector in embed(request["input"])]
+        send(handler, json.dumps({"data": data}).encode())
+
+    with serving(respond) as model, playing(ANSWER) as server:
+        url = model.url.removesuffix("/search") + "/v1"
+        embedding = {"embedder": url, "embedding_model": "m", "embedding_key_env": "TEST_KEY"}
+        if is_spec:
+            options = ["vector=embedding"]
+            run = karat.retrieve(
+                address(server), {"q1": "abc"}, retriever_options=options, **embedding
+            )
+        else:
+            engine = Elasticsearch(
+                server.url.removesuffix("/search"), "faq", vector="embedding", **embedding
+            )
+            run = karat.retrieve(engine, {"q1": "abc"})
+    assert server.requests[-1]["knn"]["query_vector"] == [0.5, 3.0, -1.0]
+    assert {headers["Authorization"] for headers in model.headers} == {f"Bearer {SECRET}"}
+    stored = run.settings["engine"]
+    assert (stored["embedder"], stored["embedding_model"]) == (f"{url}/embeddings", "m")
+    assert SECRET not in json.dumps(run.settings)
+
+
+def test_queries_are_embedded_by_wordllama():
+    pytest.importorskip("wordllama")
+    with playing(ANSWER) as server:
+        run = karat.retrieve(
+            address(server),
+            {"q1": "abc"},
+            embedder="wordllama",
+            retriever_options=["vector=embedding"],
+        )
+    assert len(server.requests[-1]["knn"]["query_vector"]) == 256
+    assert run.settings["engine"]["dimension"] == 256
 
 
 def test_vector_keeps_the_exact_values_of_the_array():

@@ -58,6 +58,9 @@ made("an option of an engine is set twice", ES, options=["vector=a", "vector=b"]
 made("an engine needs an embedder", ES, options=["vector=embedding"])
 made("an embedder is not used", ES, embedder=embed)
 made("an embedder is given to an HTTP retriever", "http://localhost/search", embedder=embed)
+made("an embedding model is given to BM25", "bm25:docs.jsonl", embedding_model="m")
+made("an embedding model is given without an embedder", ES, embedding_model="m")
+made("options are given to a built-in retriever", "bm25:docs.jsonl", options=["k1=1"])
 made("options are given to an object", Qdrant("x", "faq"), options=["vector=a"])
 made("headers are given to pgvector", PG, headers={"X": "1"}, embedder=embed)
 made("an engine has no field of a request", ES, fields=["query=q"])
@@ -141,14 +144,22 @@ embedder("an embedder returns one vector for all texts", lambda texts: [1.0, 2.0
 embedder("an embedder returns NaN", lambda texts: [[float("nan")]])
 
 
-def changing_dimension():
-    with playing(ANSWER) as server:
-        how = {"embedder": lambda texts: [[1.0] * len(texts[0])], "fail_on_error": 1}
-        options = ["vector=embedding"]
-        return recorded(retrieve(address(server), QUERY, retriever_options=options, **how))
+def later(name, function):
+    """Add a case of an embedder that fails after the check before the run."""
+
+    def provoke():
+        with playing(ANSWER) as server:
+            how = {"embedder": function, "retriever_options": ["vector=embedding"]}
+            return recorded(retrieve(address(server), QUERY, fail_on_error=1, **how))
+
+    case(name, provoke)
 
 
-case("an embedder changes its dimension", changing_dimension)
+later("an embedder changes its dimension", lambda texts: [[1.0] * len(texts[0])])
+later(
+    "an embedder returns NaN for a query",
+    lambda texts: [[float("nan") if text == QUERY["q1"] else 1.0] for text in texts],
+)
 
 # Elasticsearch, as a recorded exchange
 

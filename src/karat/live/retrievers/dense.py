@@ -14,7 +14,14 @@ from karat.cache import IndexKey, load_or_build
 from karat.errors import InputError, counted
 from karat.live.instrumentation import stage
 from karat.live.retrievers.built_in import BuiltIn
-from karat.live.retrievers.embedders import STAGE, WORDLLAMA, Embedder, Vectors, create_embedder
+from karat.live.retrievers.embedders import (
+    STAGE,
+    WORDLLAMA,
+    Embedder,
+    EmbeddingFunction,
+    Vectors,
+    create_embedder,
+)
 from karat.live.retrievers.items import Chunking, Items, Scored, best
 
 EXACT_LIMIT = 500_000
@@ -72,7 +79,7 @@ class Dense(BuiltIn):
         chunker: Any = None,
         chunk_size: int | None = None,
         chunk_overlap: int | None = None,
-        embedder: Any = WORDLLAMA,
+        embedder: str | EmbeddingFunction = WORDLLAMA,
         embedding_model: str | None = None,
         embedding_key_env: str | None = None,
         exact_limit: int = EXACT_LIMIT,

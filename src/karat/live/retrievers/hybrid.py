@@ -14,7 +14,7 @@ from karat.live.instrumentation import stage
 from karat.live.retrievers.bm25 import K1, B, check_bm25_options, load_index
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.dense import EXACT_LIMIT, embed_query, load_vectors
-from karat.live.retrievers.embedders import WORDLLAMA, create_embedder
+from karat.live.retrievers.embedders import WORDLLAMA, EmbeddingFunction, create_embedder
 from karat.live.retrievers.items import Chunking, Items, Scored, best
 from karat.live.retrievers.words import Words
 
@@ -72,7 +72,7 @@ class Hybrid(BuiltIn):
         b: float = B,
         stemmer: str = "english",
         stop_words: str = "english",
-        embedder: Any = WORDLLAMA,
+        embedder: str | EmbeddingFunction = WORDLLAMA,
         embedding_model: str | None = None,
         embedding_key_env: str | None = None,
         exact_limit: int = EXACT_LIMIT,

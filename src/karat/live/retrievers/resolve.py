@@ -113,16 +113,18 @@ def _set_options(**options: Any) -> dict[str, Any]:
 def _refuse_options(target: Any, embedding: Mapping[str, Any], options: Any) -> None:
     """Raise an error for options that only the names of some retrievers have."""
     if embedding:
-        owners, example = "dense retrievers and search engines have an embedder", "dense:CORPUS"
+        problem = "only the name of a dense retriever or a search engine takes an embedder"
+        example = "dense:CORPUS"
     elif options:
-        owners, example = "search engines have options", "qdrant:http://…"
+        problem = "only the name of a search engine takes options"
+        example = "qdrant:http://…"
     else:
         return
     field = next(iter(embedding), "retriever option")
     hint = f"remove this option, or use another retriever: {example}"
     if not isinstance(target, str):
         hint = "pass it to the class of the retriever: Qdrant(…, embedder=…)"
-    raise InputError(f"only {owners}", field=field, hint=hint)
+    raise InputError(problem, field=field, hint=hint)
 
 
 def source_hash(module: ModuleType, retriever: Any) -> str | None:
