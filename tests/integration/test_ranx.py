@@ -7,13 +7,22 @@ import random
 
 import polars as pl
 import pytest
-import ranx
 
 import karat
 from karat.data.fusion import METHODS, NORMALIZATIONS
 from support.paths import SHARED_DATA
 
-pytestmark = pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
+numba = pytest.importorskip("numba")
+with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(numba.config, "DISABLE_JIT", 1)
+    ranx = pytest.importorskip("ranx")
+
+
+@pytest.fixture(autouse=True)
+def not_compiled(monkeypatch):
+    """Run the code of ranx as Python: compiling each method takes two minutes in total."""
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+
 
 # karat's name: (name in ranx, parameters)
 BY_RANK = {
