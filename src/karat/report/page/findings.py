@@ -95,10 +95,10 @@ def _deciding(lead: _Lead) -> Iterator[Finding]:
     largest = np.sort(lead.gains)[::-1]
     n = int(np.searchsorted(np.cumsum(largest), total * (1 - 1e-12))) + 1
     size, ahead = lead.gains.size, lead.ahead.name
-    verb, them = ("decides", "it") if n == 1 else ("decide", "them")
+    them = "this one" if n == 1 else "the ones where it gains most"
     text = (
-        f"{n:,} of {counted(size, 'query')} {verb} the lead of {ahead} over {lead.behind.name}: "
-        f"without {them}, {ahead} would not be ahead in {lead.measure.name}."
+        f"The lead of {ahead} over {lead.behind.name} in {lead.measure.name} depends on "
+        f"{n:,} of {counted(size, 'query')}: without {them}, {ahead} would not be ahead."
     )
     show = {
         "run": ahead,
@@ -129,7 +129,8 @@ def _reversing(lead: _Lead, queries: Queries) -> Iterator[Finding]:
         text = (
             f"In {field} {shorten(repr(label), _NAME_WIDTH)} the order is reversed: "
             f"{lead.behind.name} leads {lead.ahead.name} in {name}, {format_value(behind, name)} "
-            f"to {format_value(ahead, name)} over {counted(n, 'query')} (not tested)."
+            f"to {format_value(ahead, name)} over {counted(n, 'query')}. "
+            "The significance was not tested."
         )
         yield Finding("reverses", text, {"field": field, "value": label}, counted(n, "query"))
 
@@ -196,14 +197,17 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Findi
     has_lists = not any((run.status == SCORES_ONLY).any() for run in queries.outcomes)
     reported = found_by_none & (len(scores) > 1 and has_lists)
     if n := int(reported.sum()):
-        text = f"No run found anything for {_share_of(n, total, 'query')}."
+        text = (
+            f"No run retrieved anything relevant, at any rank, for {_share_of(n, total, 'query')}."
+        )
         yield Finding("nothing", text, {"outcome": "unfound"}, f"{n:,}")
     empty = [has_gold & (run.status == ANSWERED) & (run.found == 0) for run in queries.outcomes]
     by_count = sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum()))
     for score, is_empty in by_count:
         if (is_empty & ~reported).any():
             n = int(is_empty.sum())
-            text = f"{score.name} found nothing for {_share_of(n, total, 'query')}."
+            text = f"{score.name} retrieved nothing relevant for {_share_of(n, total, 'query')}"
+            text += ", at any rank."
             show = {"run": score.name, "outcome": "nothing"}
             yield Finding("nothing", text, show, f"{n:,}")
 
@@ -244,7 +248,8 @@ def _groups(
     for run, field, group in sorted(worse_groups, key=lambda item: -abs(item[2].difference)):
         gap = f"{format_value(abs(group.difference))} {'below' if higher else 'above'} the rest"
         value = f"{measure.name} is {format_value(group.mean)} over {counted(group.n, 'query')}"
-        text = f"{field} {shorten(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
+        label = f"{field} {shorten(repr(group.label), _NAME_WIDTH)}"
+        text = f"{run} is weaker on queries with {label}: {value}, {gap}."
         show = {"field": field, "value": group.label, "run": run}
         yield Finding("group", text, show, format_value(group.mean))
 

@@ -160,7 +160,7 @@ def requirement(rule: Rule, label: str) -> str:
 def _decided(rule: Rule) -> str:
     """Return which number is compared with the limit."""
     if not rule.compares:
-        return "The value decides."
+        return "The value alone is compared with the limit, not its interval."
     change = "drop" if rule.kind == "max_drop" else "rise"
     confidence = f"{100 * rule.confidence:.15g}% confidence"
     if rule.strict:

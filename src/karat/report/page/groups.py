@@ -179,7 +179,7 @@ def _caption(winner: str | None, reversed_in: int, n: int) -> str:
         return f"values in {groups}."
     if not reversed_in:
         return f"{winner} is best overall and in {'each' if n > 1 else 'the'} group."
-    return f"{winner} is best overall, another run in {reversed_in} of {groups} (⇄)."
+    return f"{winner} is best overall; a different run is best in {reversed_in} of {groups} (⇄)."
 
 
 def _values_of(sheets: Sequence[Sheet], measure: str) -> dict[str, ValueRow]:
@@ -265,7 +265,7 @@ def _spread(values: Mapping[str, ValueRow], measure: str) -> str:
 def _reversal(best: Sequence[str], winner: str | None, n_runs: int) -> str:
     if winner is None or not best or winner in best:
         return ""
-    return "reverses the overall order" if n_runs == 2 else "another winner than overall"
+    return "reverses the overall order" if n_runs == 2 else "a different run is best here"
 
 
 def _axis(measure: str, rows: Sequence[ValueRow]) -> tuple[float, float]:

@@ -216,7 +216,7 @@ def axis_ticks(ends: Sequence[float]) -> list[float]:
     """Return three to five round numbers; the first and the last enclose all ends.
 
     >>> axis_ticks([0.61, 0.79])
-    [0.6, 0.7, 0.8]
+    [0.6, 0.65, 0.7, 0.75, 0.8]
     """
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     if low == high:

@@ -8,6 +8,7 @@ from typing import Any
 
 from karat.evaluation.remarks import scoring_notes
 from karat.markup import brief
+from karat.match.spans import Budget
 from karat.report.cells import (
     BETTER,
     WORSE,
@@ -298,10 +299,19 @@ def _measure_head(page: Page, measure: str) -> MeasureHead:
     declaration = declaration_of(measure)
     return MeasureHead(
         label=table_label(measure, page.sheets[0]),
-        title=declaration.title,
+        title=_measure_title(measure),
         is_main=measure == page.main_measure,
         is_higher_better=declaration.higher_is_better,
     )
+
+
+def _measure_title(measure: str) -> str:
+    """Return the title of a measure, with its character budget."""
+    cutoff = measure_named(measure).cutoff
+    title: str = declaration_of(measure).title
+    if isinstance(cutoff, Budget):
+        title += f", within {cutoff.characters:,} characters"
+    return title
 
 
 def _ranks(page: Page) -> list[int | None]:
@@ -343,7 +353,7 @@ def _legend(page: Page, marks: _Marks, *, is_leaderboard: bool) -> list[str]:
         )
     if is_leaderboard and rank_ranges(page) is not None:
         sentences.append(
-            "Rank range: from 1 + the number of significantly better runs to the number of runs "
-            f"minus those that are significantly worse (corrected p < {ALPHA})."
+            "Rank range: the ranks that the significant differences leave possible "
+            f"(corrected p < {ALPHA})."
         )
     return sentences
