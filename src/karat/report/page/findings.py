@@ -197,9 +197,8 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Findi
     has_lists = not any((run.status == SCORES_ONLY).any() for run in queries.outcomes)
     reported = found_by_none & (len(scores) > 1 and has_lists)
     if n := int(reported.sum()):
-        text = (
-            f"No run retrieved anything relevant, at any rank, for {_share_of(n, total, 'query')}."
-        )
+        share = _share_of(n, total, "query")
+        text = f"No run retrieved anything relevant for {share}, at any rank."
         yield Finding("nothing", text, {"outcome": "unfound"}, f"{n:,}")
     empty = [has_gold & (run.status == ANSWERED) & (run.found == 0) for run in queries.outcomes]
     by_count = sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum()))
