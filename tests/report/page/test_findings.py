@@ -340,9 +340,9 @@ def test_group_far_below_the_rest_is_reported():
     (group,) = [
         notice for notice in findings(scores, opened(scores), known) if notice.kind == "group"
     ]
-    assert (
-        group.text
-        == "run is weaker on queries with category 'billing': RR is 0.100 over 10 queries, 0.900 below the rest."
+    assert group.text == (
+        "run is weaker on queries with category 'billing': RR is 0.100 over 10 queries, 0.900 "
+        "below the rest."
     )
     assert group.show == {"field": "category", "value": "billing", "run": "run"}
 
