@@ -15,7 +15,7 @@ import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.report.page.findings import findings, missed_gold
-from karat.report.page.model import Finding, Outcomes, Queries, Quote
+from karat.report.page.model import KeyFinding, Outcomes, Queries, Quote
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.
@@ -46,13 +46,13 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
     )
 
 
-def findings_of(scores: list[Scores], kind: str) -> list[Finding]:
+def findings_of(scores: list[Scores], kind: str) -> list[KeyFinding]:
     """Return the findings of one kind that compare two runs."""
     known = queries(scores, [])
     return [one for one in findings(scores, opened(scores), known, (0, 1)) if one.kind == kind]
 
 
-def kinds(scores: list[Scores], known: Queries, kind: str) -> list[Finding]:
+def kinds(scores: list[Scores], known: Queries, kind: str) -> list[KeyFinding]:
     return [one for one in findings(scores, opened(scores), known) if one.kind == kind]
 
 

@@ -26,7 +26,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Tick:
+class BulletTick:
     """A tick of the axis, in percent of the width."""
 
     x: float
@@ -44,10 +44,10 @@ class Bullet:
     high: float | None
     """The interval of the value, or the range from the change to its confidence bound."""
     bound: float | None
-    limit: Tick
+    limit: BulletTick
     fail_start: float
     fail_width: float
-    ticks: list[Tick]
+    ticks: list[BulletTick]
     description: str
 
 
@@ -250,9 +250,9 @@ def _limit_text(check: Check, limit: float) -> str:
     return f"{'−' if limit < 0 else '+'}{text}"
 
 
-def _tick(x: float, label: str) -> Tick:
+def _tick(x: float, label: str) -> BulletTick:
     anchor = "start" if x < 12 else "end" if x > 88 else "middle"
-    return Tick(x, label, anchor)
+    return BulletTick(x, label, anchor)
 
 
 def _description(check: Check, value: float, limit: float, *, fails_below: bool) -> str:

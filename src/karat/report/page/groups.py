@@ -57,7 +57,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class ValueCell:
+class GroupValue:
     """The value of a run as text, and with all digits."""
 
     run: RunLabel
@@ -76,7 +76,7 @@ class GroupRow:
     is_few: bool
     is_all: bool
     dots: list[Dot]
-    cells: list[ValueCell]
+    cells: list[GroupValue]
     """One per run if there are at most three, otherwise the best run."""
     spread: str
     """The lowest and the highest value, if not every value is shown."""
@@ -244,9 +244,9 @@ def _row(
     )
 
 
-def _cell(run: str, row: ValueRow | None, plot: _Plot, *, is_best: bool) -> ValueCell:
+def _cell(run: str, row: ValueRow | None, plot: _Plot, *, is_best: bool) -> GroupValue:
     shown = {} if row is None else readable(row)
-    return ValueCell(
+    return GroupValue(
         run=RunLabel(run, plot.palette.run_colour(run)),
         text=format_value(shown.get("value"), plot.measure),
         interval="" if row is None else format_interval(shown).removesuffix(DASH),

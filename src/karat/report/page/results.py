@@ -21,7 +21,7 @@ from karat.report.cells import (
 from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.documents.scores import MOST_COLUMNS, unjudged_notes, unjudged_rows
 from karat.report.page.model import Page
-from karat.report.page.plot import Estimate, estimate
+from karat.report.page.plot import PlottedValue, estimate
 from karat.report.sheet import interval_methods, remarks, warnings
 from karat.stats.power import ALPHA
 
@@ -39,7 +39,7 @@ class Spark:
 
 
 @dataclass(frozen=True)
-class Mark:
+class SignificanceMark:
     """A significant difference: ▲ or ▼, and from which runs."""
 
     sign: str
@@ -55,7 +55,7 @@ class ValueCell:
     text: str
     interval: str
     is_best: bool
-    mark: Mark | None
+    mark: SignificanceMark | None
     spark: Spark | None
     value: float | None
     """The value and its interval with all digits."""
@@ -227,21 +227,21 @@ class _Marks:
                 self._beaten.setdefault((winner, measure), []).append(loser)
         self.are_any = bool(self._beaten)
 
-    def of(self, run: str, measure: str) -> Mark | None:
+    def of(self, run: str, measure: str) -> SignificanceMark | None:
         """Return the mark next to a value of a run."""
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
-                return Mark(BETTER, "better", True, "significantly better than the baseline")
+                return SignificanceMark(BETTER, "better", True, "significantly better than the baseline")
             if run in self._beaten.get((self.baseline, measure), []):
-                return Mark(WORSE, "worse", False, "significantly worse than the baseline")
+                return SignificanceMark(WORSE, "worse", False, "significantly worse than the baseline")
             return None
         if not beaten or len(self.names) > MOST_COLUMNS:
             return None
         names = ", ".join(brief(name, 24) for name in self.names if name in beaten)
         if len(beaten) == 2:
             names = "both others"
-        return Mark(BETTER, names, True, f"significantly better than {names}")
+        return SignificanceMark(BETTER, names, True, f"significantly better than {names}")
 
 
 def _value_cells(
@@ -267,7 +267,7 @@ def _value_cells(
     ]
 
 
-def _scale(estimates: Sequence[Estimate], measure: str, *, is_zoomed: bool) -> tuple[float, float]:
+def _scale(estimates: Sequence[PlottedValue], measure: str, *, is_zoomed: bool) -> tuple[float, float]:
     """Return the ends of the axis that the drawings of a measure share.
 
     A share has the axis from 0 to 1, an amount from 0 to the largest end. If zoomed, the axis
@@ -281,7 +281,7 @@ def _scale(estimates: Sequence[Estimate], measure: str, *, is_zoomed: bool) -> t
     return min([0.0, *ends]), max([0.0, *ends]) or 1.0
 
 
-def _spark(one: Estimate, first: float, last: float) -> Spark | None:
+def _spark(one: PlottedValue, first: float, last: float) -> Spark | None:
     if one.value is None:
         return None
 

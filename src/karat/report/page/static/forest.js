@@ -8,7 +8,7 @@ import { markdownTable, toolbar } from "./export.js";
 /**
  * @typedef {import("./types").PageData} PageData
  * @typedef {import("./types").Difference} Difference
- * @typedef {import("./types").Measure} Measure
+ * @typedef {import("./types").PageMeasure} Measure
  */
 
 const FOREST_HEIGHT = 44;

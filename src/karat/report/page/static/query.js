@@ -14,7 +14,7 @@ import { evidenceOf, scrollable } from "./evidence.js";
 import { rankedList } from "./ranking.js";
 
 /** @typedef {import("./types").PageData} PageData */
-/** @typedef {import("./types").Measure} Measure */
+/** @typedef {import("./types").PageMeasure} Measure */
 /** @typedef {import("./types").QueryDetail} QueryDetail */
 /** @typedef {import("./types").QueryLists} QueryLists */
 /** @typedef {import("./types").RunDetail} RunDetail */

@@ -5,7 +5,7 @@ import { counted, grouped, number } from "./numbers.js";
 
 /** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
 /** @typedef {import("./types").QueryLists} QueryLists */
-/** @typedef {import("./types").Result} Result */
+/** @typedef {import("./types").ListedResult} Result */
 /**
  * @typedef {object} ListedItem
  * @property {number} rank
