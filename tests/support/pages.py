@@ -11,16 +11,16 @@ from msgspec.structs import replace
 import karat
 from karat.report.comparison import ComparisonSheet
 from karat.report.page.data import (
-    ShownCalculation,
-    ModelCall,
-    HighlightedDocument,
     DocumentPiece,
-    QueryFailure,
     EvidenceMatch,
-    QueryDetail,
-    QueryLists,
+    HighlightedDocument,
     ListedResult,
+    ModelCall,
+    QueryDetail,
+    QueryFailure,
+    QueryLists,
     RunDetail,
+    ShownCalculation,
     Stretch,
 )
 from karat.report.page.model import ChartData, Outcomes, Page, Queries

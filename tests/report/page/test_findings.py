@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
-from karat.report.page.findings import findings, missed_gold
 from karat.report.page.model import KeyFinding, Outcomes, Queries, Quote
+from karat.report.page.sections.findings import findings, missed_gold
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.

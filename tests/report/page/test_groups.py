@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import karat
-from karat.report.page.groups import WIDTH, GroupsView, groups_view
 from karat.report.page.model import Page
+from karat.report.page.sections.group_tables import WIDTH, GroupsView, groups_view
 from karat.report.page.templates import render
 from karat.report.sheet import Sheet
 from support.markup import Reader

@@ -18,7 +18,7 @@ import pytest
 import karat
 from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
-from karat.report.page.model import KeyFinding, Input, Page
+from karat.report.page.model import Input, KeyFinding, Page
 from karat.report.sheet import Sheet
 from support.errors import refused
 from support.pages import (

@@ -12,7 +12,7 @@ import karat
 from karat.evaluation import calculation
 from karat.evaluation.loaded_run import LoadedRun
 from karat.report.page.data import EvidenceMatch
-from karat.report.page.query_table import load_queries
+from karat.report.page.queries.query_table import load_queries
 from support.errors import refused
 from support.paths import SHARED_DATA
 

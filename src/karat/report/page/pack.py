@@ -23,13 +23,13 @@ from karat.report.cells import BETTER, WORSE, measure_label, significance_mark
 from karat.report.comparison import ComparisonSheet, PairRow
 from karat.report.documents.comparison import method_notes
 from karat.report.page.data import (
-    PageComparison,
     Difference,
     Field,
     ListBlocks,
-    PageMeasure,
     Outcome,
+    PageComparison,
     PageData,
+    PageMeasure,
     RunPair,
 )
 from karat.report.page.model import Outcomes, Page

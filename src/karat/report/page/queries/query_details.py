@@ -22,19 +22,19 @@ from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
 from karat.report.page.data import (
-    ShownCalculation,
-    ModelCall,
-    HighlightedDocument,
     DocumentPiece,
-    QueryFailure,
     EvidenceMatch,
-    QueryDetail,
+    HighlightedDocument,
     ListedResult,
+    ModelCall,
+    QueryDetail,
+    QueryFailure,
     RunDetail,
+    ShownCalculation,
     Stretch,
 )
-from karat.report.page.document_texts import ChunkTexts, DocumentTexts, text_parts
-from karat.report.page.ranked_lists import LABEL_LENGTH, ScoredLists
+from karat.report.page.queries.document_texts import ChunkTexts, DocumentTexts, text_parts
+from karat.report.page.queries.ranked_lists import LABEL_LENGTH, ScoredLists
 
 MAX_LISTED = 50
 """How many items are kept of an ideal list, and of the missed items."""

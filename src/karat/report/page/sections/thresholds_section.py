@@ -12,7 +12,7 @@ from karat.format import probability
 from karat.report.cells import declaration_of
 from karat.report.documents.verdict import query_texts
 from karat.report.page.model import Page
-from karat.report.page.plot import axis_labels, axis_ticks
+from karat.report.page.sections.interval_plot import axis_labels, axis_ticks
 from karat.report.sheet import Sheet
 
 _KINDS = {

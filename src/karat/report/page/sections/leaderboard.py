@@ -21,7 +21,7 @@ from karat.report.cells import (
 from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.documents.scores import MOST_COLUMNS, unjudged_notes, unjudged_rows
 from karat.report.page.model import Page
-from karat.report.page.plot import PlottedValue, estimate
+from karat.report.page.sections.interval_plot import PlottedValue, estimate
 from karat.report.sheet import interval_methods, remarks, warnings
 from karat.stats.power import ALPHA
 
@@ -232,9 +232,13 @@ class _Marks:
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
-                return SignificanceMark(BETTER, "better", True, "significantly better than the baseline")
+                return SignificanceMark(
+                    BETTER, "better", True, "significantly better than the baseline"
+                )
             if run in self._beaten.get((self.baseline, measure), []):
-                return SignificanceMark(WORSE, "worse", False, "significantly worse than the baseline")
+                return SignificanceMark(
+                    WORSE, "worse", False, "significantly worse than the baseline"
+                )
             return None
         if not beaten or len(self.names) > MOST_COLUMNS:
             return None
@@ -267,7 +271,9 @@ def _value_cells(
     ]
 
 
-def _scale(estimates: Sequence[PlottedValue], measure: str, *, is_zoomed: bool) -> tuple[float, float]:
+def _scale(
+    estimates: Sequence[PlottedValue], measure: str, *, is_zoomed: bool
+) -> tuple[float, float]:
     """Return the ends of the axis that the drawings of a measure share.
 
     A share has the axis from 0 to 1, an amount from 0 to the largest end. If zoomed, the axis

@@ -21,9 +21,9 @@ from karat.match.align import query_and_rank
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
 from karat.report.cells import format_value, measure_named
-from karat.report.page.gold_kinds import GOLD_KINDS, MissedGold
 from karat.report.page.model import KeyFinding, Queries, Quote
-from karat.report.page.query_status import ANSWERED, SCORES_ONLY
+from karat.report.page.queries.gold_kinds import GOLD_KINDS, MissedGold
+from karat.report.page.queries.query_status import ANSWERED, SCORES_ONLY
 from karat.report.renderers.terminal import shorten
 from karat.stats.groups import FEW, outlying_groups
 

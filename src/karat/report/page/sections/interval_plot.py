@@ -10,7 +10,7 @@ from typing import Any
 from karat.errors import counted
 from karat.report.cells import declaration_of, format_value, interval_text, readable, table_label
 from karat.report.page.model import Page
-from karat.report.page.text_width import fitted, text_width
+from karat.report.page.sections.text_width import fitted, text_width
 
 MOST_RUNS = 10
 _BOLD = 1.08
