@@ -458,7 +458,7 @@ function valueOf(query, at, run, tag) {
   const measure = page.measures[at];
   const value = values[at][run][row];
   const known = Number.isNaN(value) ? null : String(value);
-  // A failed query took hardly any time, which is no improvement.
+  // A failed query took hardly any time; that does not count as an improvement.
   const failed = [run, state.a ?? run].some((each) => statusOf(query, each) === FAILED_QUERY);
   const compared = state.a !== null && run !== state.a && !(failed && measure.unit !== null);
   const change = compared ? apart(value, values[at][state.a ?? run][row]) : NaN;
