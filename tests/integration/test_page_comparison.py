@@ -174,7 +174,7 @@ def test_better_points_to_the_same_side_for_every_measure(section):
     assert side["latency.mean"] < 50
     latency = section.locator(".forest tbody tr", has_text="latency.mean")
     assert latency.locator(".difference").inner_text().startswith("▼ +")
-    assert "On a scale of their own: latency.mean" in section.inner_text()
+    assert "Drawn on separate axes: latency.mean" in section.inner_text()
 
 
 def test_queries_left_out_are_reported(section):

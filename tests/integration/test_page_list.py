@@ -241,10 +241,10 @@ def test_rows_come_twenty_at_first_and_fifty_more(tmp_path, opened):
     page = opened(written(of_values(values), tmp_path / "rows.html"))
     ids = [f"p{number}" for number in range(100)]
     assert ids_shown(page) == ids[:20]
-    page.get_by_role("button", name="show 50 more of 80").click()
+    page.get_by_role("button", name="show 50 more (80 remaining)").click()
     assert ids_shown(page) == ids[:70]
     expect(page.locator(".queries button.open").nth(20)).to_be_focused()
-    page.get_by_role("button", name="show 30 more of 30").click()
+    page.get_by_role("button", name="show the remaining 30").click()
     assert ids_shown(page) == ids
     expect(page.locator("#queries .more")).to_be_hidden()
     page.locator("#queries").get_by_role("searchbox").fill("p1")

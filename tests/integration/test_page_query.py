@@ -208,7 +208,7 @@ def test_link_and_command_are_copied(path, opened):
     link = page.evaluate("navigator.clipboard.readText()")
     assert link == page.url
     assert link.endswith("#query=z%3C%2Fscript%3E%26amp%3B")
-    dialog_of(page).get_by_role("button", name="Copy explain command").click()
+    dialog_of(page).get_by_role("button", name="Copy command that explains the value").click()
     page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('karat')")
     assert page.evaluate("navigator.clipboard.readText()") == (
         f"karat explain nDCG@10 --gold GOLD --run RUN_B --other RUN_A --query '{IDS[-1]}'"

@@ -10,7 +10,7 @@ import pytest
 from karat.evaluation.loaded_run import LoadedRun
 from karat.report.page import html
 from karat.report.page.chart_data import load_chart_data
-from karat.report.page.model import Finding
+from karat.report.page.model import KeyFinding
 from support.pages import FAIR, GOOD, POOR, compared
 
 
@@ -21,7 +21,7 @@ def report(tmp_path_factory) -> Path:
     scores = [sheet.scores for sheet in page.sheets]
     page = replace(
         page,
-        findings=[Finding("nothing", "look here", show)],
+        findings=[KeyFinding("nothing", "look here", show)],
         chart_data=load_chart_data(scores, [LoadedRun.of(score) for score in scores]),
     )
     path: Path = tmp_path_factory.mktemp("page") / "report.html"

@@ -149,5 +149,7 @@ def test_notice_leads_to_its_queries(tmp_path, opened):
     karat.evaluate(gold, run, "RR").report(tmp_path / "report.html")
     page = opened(tmp_path / "report.html")
     page.wait_for_selector(".queries tbody tr")
-    page.locator("#findings li", has_text="found nothing for 3 of 6").locator("button").click()
+    page.locator("#findings li", has_text="retrieved nothing relevant for 3 of 6").locator(
+        "button"
+    ).click()
     expect(page.locator(".queries button.open")).to_have_text(["q0", "q2", "q4"])

@@ -6,7 +6,7 @@ from karat import Run, compare, evaluate, explain
 from karat.evaluation.estimate import estimate
 from karat.evaluation.scores import Scores
 from karat.live.run_options import RunOptions
-from karat.report.page.query_table import load_queries
+from karat.report.page.queries.query_table import load_queries
 from messages.cases import Section
 
 SECTION = Section("evaluation")

@@ -69,7 +69,7 @@ def test_best_run_is_compared_with_all_others():
     runs = {name: run(*ranks) for name, ranks in NEAR.items()}
     assert headline(runs) == (
         "new has the best RR, but is not significantly better than either other "
-        "(nearest: close, 0.083 ahead, p = 1.000)"
+        "(nearest: close, 0.083 ahead, corrected p = 1.000)"
     )
 
 

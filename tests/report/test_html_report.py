@@ -16,7 +16,8 @@ import karat
 from karat.format import file_size
 from karat.report import page_files
 from karat.report.options import ReportOptions
-from karat.report.page import build, card, scripts
+from karat.report.page import build, scripts
+from karat.report.page.sections import card
 from support.commands import check_refused
 from support.errors import refused
 

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 import karat
 from karat.report.comparison import ComparisonSheet
 from karat.report.page.data import (
-    Calculation,
-    Call,
-    Document,
     DocumentPiece,
-    Failure,
-    Match,
+    EvidenceMatch,
+    HighlightedDocument,
+    ListedResult,
+    ModelCall,
     QueryDetail,
+    QueryFailure,
     QueryLists,
-    Result,
     RunDetail,
+    ShownCalculation,
     Stretch,
 )
 from karat.report.page.model import ChartData, Outcomes, Page, Queries
@@ -119,7 +119,7 @@ def chunks() -> list[str]:
 
 def a_detail(row: int) -> QueryDetail:
     text = TEXTS[row]
-    calculation = Calculation(
+    calculation = ShownCalculation(
         value=0.8772153153380493,
         columns=["gain", "gain / discount"],
         rows=[
@@ -136,7 +136,7 @@ def a_detail(row: int) -> QueryDetail:
         remarks=["a remark"],
     )
     results = [
-        Result(
+        ListedResult(
             rank=rank,
             score=1 / rank,
             doc_id="doc",
@@ -149,7 +149,7 @@ def a_detail(row: int) -> QueryDetail:
         for rank in (1, 2, 3)
     ]
     end = len("The refund is paid" + text[:50])
-    covered = Match(
+    covered = EvidenceMatch(
         evidence=0,
         covered=True,
         how="substring",
@@ -158,7 +158,7 @@ def a_detail(row: int) -> QueryDetail:
         ratio=None,
         stretch=Stretch(2 * row + 1, 4, end),
     )
-    missed = Match(
+    missed = EvidenceMatch(
         evidence=0,
         covered=False,
         how="missed",
@@ -170,11 +170,11 @@ def a_detail(row: int) -> QueryDetail:
     known = {
         "response": f"An answer: {text[:60]}",
         "timings": {"total": 12.5, "<i>": 1234.5},
-        "calls": [Call("generation", text[:20], 812, 64, 0.0012)],
+        "calls": [ModelCall("generation", text[:20], 812, 64, 0.0012)],
         "results": results,
         "calculations": {"nDCG@10": calculation, "RR": replace(calculation, value=1.0)},
     }
-    failed = Failure("Timeout", text[:2000], 3) if row == len(TEXTS) - 2 else None
+    failed = QueryFailure("Timeout", text[:2000], 3) if row == len(TEXTS) - 2 else None
     return QueryDetail(
         text=text,
         fields={"category": "billing", "<u>": "v0"},
@@ -184,7 +184,7 @@ def a_detail(row: int) -> QueryDetail:
             RunDetail(**known, matches=[covered]),
             RunDetail(**known, matches=[missed], error=failed),
         ],
-        documents=[Document(f"<doc {row}>", 5000, pieces())],
+        documents=[HighlightedDocument(f"<doc {row}>", 5000, pieces())],
     )
 
 

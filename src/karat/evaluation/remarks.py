@@ -11,7 +11,7 @@ from karat.conventions import Conventions
 from karat.errors import counted
 from karat.match.spans import Budget
 from karat.measures import Measure, parse
-from karat.measures.families import LATENCY, MISSING, NOT_RUN, REASONS
+from karat.measures.families import LATENCY, MISSING, NOT_RUN, REASONS, SPAN
 from karat.stats.groups import FEW
 
 if TYPE_CHECKING:
@@ -117,11 +117,12 @@ def unequal_text_notes(scores: Sequence[Scores]) -> list[str]:
         if (runs := unequal_texts(scores, measure.name)) is not None:
             most, least = runs
             fair = _at_budget(scores, measure)
-            advice = (
-                "compare at a budget of characters instead, such as span.recall@2000c"
-                if fair is None
-                else f"compare by {scores[0].label(fair.name)} instead"
-            )
+            if fair is not None:
+                advice = f"compare by {scores[0].label(fair.name)} instead"
+            elif measure.declaration.family == SPAN.name:
+                advice = "compare within a number of characters instead: span.recall@2000c"
+            else:
+                advice = "compare runs that return a similar amount of text"
             note = (
                 f"the runs return different amounts of text: {most.name} "
                 f"{most.delivered[measure.name]:,.0f} characters per query, {least.name} "

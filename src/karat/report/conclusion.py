@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from karat.evaluation.comparison import count_tests
 from karat.evaluation.remarks import main_measure, unequal_texts
 from karat.format import probability
 from karat.report.cells import (
@@ -205,7 +206,8 @@ def _evidence(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:
         return _differing(row)
     if row["p"] < ALPHA <= row["p_corrected"]:
         return f"{_distance(lead, row)}, {sheet.uncorrected_note(row)}"
-    return f"{_distance(lead, row)}, p = {_p(row)}"
+    corrected = "corrected " if count_tests(sheet.pairs) > 1 else ""
+    return f"{_distance(lead, row)}, {corrected}p = {_p(row)}".replace("p = <", "p < ")
 
 
 def _distance(lead: float, row: PairRow) -> str:

@@ -22,7 +22,8 @@ LARGE = 20_000_000
 
 def write(page: Page, path: str | os.PathLike[str]) -> None:
     """Write a page, or its card; warn if the file is large."""
-    from karat.report.page import build, card
+    from karat.report.page import build
+    from karat.report.page.sections import card
 
     if Path(path).suffix.lower() in CARDS:
         card.write_card(page, path)

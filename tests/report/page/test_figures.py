@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.report.page.figures import figures_view
+from karat.report.page.sections.figures import figures_view
 from karat.report.page.templates import render
 from support.charts import HOSTILE, charts_of_page
 from support.markup import Reader

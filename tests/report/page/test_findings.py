@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
-from karat.report.page.findings import findings, missed_gold
-from karat.report.page.model import Finding, Outcomes, Queries, Quote
+from karat.report.page.model import KeyFinding, Outcomes, Queries, Quote
+from karat.report.page.sections.findings import findings, missed_gold
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.
@@ -46,13 +46,13 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
     )
 
 
-def findings_of(scores: list[Scores], kind: str) -> list[Finding]:
+def findings_of(scores: list[Scores], kind: str) -> list[KeyFinding]:
     """Return the findings of one kind that compare two runs."""
     known = queries(scores, [])
     return [one for one in findings(scores, opened(scores), known, (0, 1)) if one.kind == kind]
 
 
-def kinds(scores: list[Scores], known: Queries, kind: str) -> list[Finding]:
+def kinds(scores: list[Scores], known: Queries, kind: str) -> list[KeyFinding]:
     return [one for one in findings(scores, opened(scores), known) if one.kind == kind]
 
 
@@ -152,9 +152,9 @@ def test_queries_with_nothing_found_are_counted_per_run_and_over_all_runs():
     runs = {"one": {q: ["a"] for q in gold}, "two": {q: ["b"] for q in gold}}
     scores = karat.Evaluator(gold, "R@5").all(runs)
     assert texts(scores, queries(scores, [[1, 0, 0], [0, 1, 0]]), "nothing") == [
-        "No run found anything for 1 of 3 queries (33%).",
-        "one found nothing for 2 of 3 queries (67%).",
-        "two found nothing for 2 of 3 queries (67%).",
+        "No run retrieved anything relevant for 1 of 3 queries (33%), at any rank.",
+        "one retrieved nothing relevant for 2 of 3 queries (67%), at any rank.",
+        "two retrieved nothing relevant for 2 of 3 queries (67%), at any rank.",
     ]
     assert texts(scores, queries(scores, []), "nothing") == []
 
@@ -164,7 +164,9 @@ def test_failed_query_counts_among_queries_with_nothing_found():
     known = queries(scores, [[0], [0]])
     failed = replace(known.outcomes[1], status=pl.Series([2], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], failed])
-    assert texts(scores, known, "nothing") == ["No run found anything for 1 of 1 query (100%)."]
+    assert texts(scores, known, "nothing") == [
+        "No run retrieved anything relevant for 1 of 1 query (100%), at any rank."
+    ]
 
 
 def test_nothing_is_reported_about_all_runs_if_a_list_is_missing():
@@ -173,15 +175,17 @@ def test_nothing_is_reported_about_all_runs_if_a_list_is_missing():
     saved = replace(known.outcomes[1], status=pl.Series([3], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], saved])
     shown = findings(scores, [*opened(scores[:1]), None], known)
-    assert [notice.text for notice in shown] == ["one found nothing for 1 of 1 query (100%)."]
+    assert [notice.text for notice in shown] == [
+        "one retrieved nothing relevant for 1 of 1 query (100%), at any rank."
+    ]
 
 
 def test_run_without_further_failures_is_not_reported_again():
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     scores = karat.Evaluator(gold, "R@5").all({name: {q: ["a"] for q in gold} for name in "xy"})
     assert texts(scores, queries(scores, [[1, 0, 0], [1, 1, 0]]), "nothing") == [
-        "No run found anything for 1 of 3 queries (33%).",
-        "x found nothing for 2 of 3 queries (67%).",
+        "No run retrieved anything relevant for 1 of 3 queries (33%), at any rank.",
+        "x retrieved nothing relevant for 2 of 3 queries (67%), at any rank.",
     ]
 
 
@@ -255,7 +259,7 @@ def test_group_with_the_opposite_order_is_found():
     ]
     assert found.text == (
         "In part 'x' the order is reversed: first leads second in RR, 1.000 to 0.333 over "
-        "5 queries (not tested)."
+        "5 queries. The significance was not tested."
     )
     assert found.show == {"field": "part", "value": "x"}
 
@@ -336,9 +340,9 @@ def test_group_far_below_the_rest_is_reported():
     (group,) = [
         notice for notice in findings(scores, opened(scores), known) if notice.kind == "group"
     ]
-    assert (
-        group.text
-        == "category 'billing' in run: RR is 0.100 over 10 queries, 0.900 below the rest."
+    assert group.text == (
+        "run is weaker on queries with category 'billing': RR is 0.100 over 10 queries, 0.900 "
+        "below the rest."
     )
     assert group.show == {"field": "category", "value": "billing", "run": "run"}
 
@@ -373,6 +377,6 @@ def test_run_that_alone_found_nothing_is_reported():
     failed = pl.Series([0, 2, 2], dtype=pl.UInt8)
     known = replace(known, outcomes=[replace(own, status=failed) for own in known.outcomes])
     assert texts(scores, known, "nothing") == [
-        "No run found anything for 2 of 3 queries (67%).",
-        "x found nothing for 1 of 3 queries (33%).",
+        "No run retrieved anything relevant for 2 of 3 queries (67%), at any rank.",
+        "x retrieved nothing relevant for 1 of 3 queries (33%), at any rank.",
     ]

@@ -11,7 +11,7 @@ import karat
 from karat.evaluation.thresholds import Rule
 from karat.report.options import ReportOptions
 from karat.report.page.build import verdict_page
-from karat.report.page.gate import Bullet, gate_view, requirement
+from karat.report.page.sections.thresholds_section import Bullet, gate_view, requirement
 from support.pages import FAIR, GOLD, GOOD, POOR, scored
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import karat
-from karat.report.page.groups import WIDTH, GroupsView, groups_view
 from karat.report.page.model import Page
+from karat.report.page.sections.group_tables import WIDTH, GroupsView, groups_view
 from karat.report.page.templates import render
 from karat.report.sheet import Sheet
 from support.markup import Reader
@@ -95,7 +95,10 @@ def test_group_with_another_winner_reverses_the_order() -> None:
     assert rows["billing"].reversal == "reverses the overall order"
     assert [rows[name].reversal for name in ("all queries", "shipping", "<b>few</b>")] == [""] * 3
     assert [cell.is_best for cell in rows["billing"].cells] == [True, False]
-    assert grouping.tables[0].caption == "two is best overall, another run in 1 of 3 groups (⇄)."
+    assert (
+        grouping.tables[0].caption
+        == "two is best overall; a different run is best in 1 of 3 groups (⇄)."
+    )
     # P@2 is equal everywhere: there is no order that a group could reverse.
     assert all(not row.reversal for row in grouping.tables[1].rows)
 
@@ -110,7 +113,7 @@ def test_reversal_among_three_runs_is_another_winner() -> None:
         }
     )
     rows = {row.label: row for row in view_of(page).groupings[0].tables[0].rows}
-    assert rows["billing"].reversal == "another winner than overall"
+    assert rows["billing"].reversal == "a different run is best here"
 
 
 def test_tie_with_the_winner_is_no_reversal() -> None:

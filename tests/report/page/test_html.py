@@ -18,7 +18,7 @@ import pytest
 import karat
 from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
-from karat.report.page.model import Finding, Input, Page
+from karat.report.page.model import Input, KeyFinding, Page
 from karat.report.sheet import Sheet
 from support.errors import refused
 from support.pages import (
@@ -315,7 +315,7 @@ def test_title_and_verdict_are_above_all_sections() -> None:
 
 def test_findings_link_to_their_queries() -> None:
     show = {"field": "kind", "value": '"<k>\x00'}
-    notices = [Finding("group", "far under", show), Finding("unjudged", "unsafe")]
+    notices = [KeyFinding("group", "far under", show), KeyFinding("unjudged", "unsafe")]
     section = Document(replace(scored(), findings=notices)).section("findings")
     first, second = section.all("li")
     assert json.loads(first.one("button").attributes["data-show"] or "") == show
@@ -359,7 +359,7 @@ def document_with(name: str) -> Document:
         command=name,
         inputs=[Input("run", name)],
         run_settings={name: {name: name}},
-        findings=[Finding("nothing", name, {"run": name})],
+        findings=[KeyFinding("nothing", name, {"run": name})],
         verdict=karat.gate(gold, karat.Run.of(FAIR, name=name), ["RR >= 0.9"]),
     )
     return Document(page)
@@ -374,7 +374,7 @@ def test_hostile_name_is_text_and_changes_nothing_else(harm: str) -> None:
 def test_very_long_names_are_cut() -> None:
     name = "n" * 100_000
     page = compared({name: GOOD, "other": POOR})
-    page = replace(page, title=name, findings=[Finding("nothing", name)], command=name)
+    page = replace(page, title=name, findings=[KeyFinding("nothing", name)], command=name)
     plain = document_of("good", "poor")
     assert len(Document(page).markup) < len(plain.markup) + 50_000
 

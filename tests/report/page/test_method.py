@@ -9,8 +9,8 @@ from pathlib import Path
 import karat
 from karat.report.options import ReportOptions
 from karat.report.page.build import build_page, write
-from karat.report.page.method import inputs, method_view, shareable_command
 from karat.report.page.model import Input
+from karat.report.page.sections.method import inputs, method_view, shareable_command
 
 QRELS, RUN = "q1 0 a 1\nq2 0 b 1\n", "q1 Q0 a 1 0.5 r\nq2 Q0 x 1 0.5 r\n"
 

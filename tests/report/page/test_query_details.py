@@ -11,8 +11,8 @@ import pytest
 import karat
 from karat.evaluation import calculation
 from karat.evaluation.loaded_run import LoadedRun
-from karat.report.page.data import Match
-from karat.report.page.query_table import load_queries
+from karat.report.page.data import EvidenceMatch
+from karat.report.page.queries.query_table import load_queries
 from support.errors import refused
 from support.paths import SHARED_DATA
 
@@ -238,7 +238,7 @@ def test_evidence_is_shown_with_its_match_or_the_nearest_text():
     assert known.evidence == ["nothing like it at all", "paid within 14 days"]
     missed, covered = known.runs[0].matches
     stretch = covered.stretch
-    assert covered == Match(1, True, "substring", 2, f"{before} "[:60], None, stretch)
+    assert covered == EvidenceMatch(1, True, "substring", 2, f"{before} "[:60], None, stretch)
     assert queries.chunks[stretch.text] == text
     assert text[stretch.start : stretch.end] == "PAID\nwithin 14 days"
     assert known.runs[0].results[1].gold == [(stretch.start, stretch.end)]

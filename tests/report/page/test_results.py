@@ -9,7 +9,7 @@ import pytest
 import karat
 from karat.report.comparison import ComparisonSheet
 from karat.report.page.model import Page
-from karat.report.page.results import rank_ranges, results_view
+from karat.report.page.sections.leaderboard import rank_ranges, results_view
 from karat.report.sheet import Sheet
 from support.pages import FAIR, GOLD, GOOD, POOR, compared, of_sheets
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import karat
 from karat.report.comparison import ComparisonSheet
 from karat.report.document_model import Headline
-from karat.report.page.card import write_card
-from karat.report.page.headline import as_sentence
 from karat.report.page.model import Page
-from karat.report.page.plot import MOST_RUNS, axis_labels, axis_ticks, draw_plot
-from karat.report.page.summary import summary_view
-from karat.report.page.text_width import fitted, text_width, wrapped
+from karat.report.page.sections.card import write_card
+from karat.report.page.sections.headline import as_sentence
+from karat.report.page.sections.interval_plot import MOST_RUNS, axis_labels, axis_ticks, draw_plot
+from karat.report.page.sections.text_width import fitted, text_width, wrapped
+from karat.report.page.sections.verdict_summary import summary_view
 from karat.report.sheet import Sheet
 from support.errors import refused
 from support.pages import FAIR, GOLD, GOOD, HOSTILE, MEASURES, POOR, compared, of_sheets, scored

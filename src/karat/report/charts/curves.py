@@ -226,7 +226,7 @@ def _takeaway(measure: str, frame: pl.DataFrame, main: Measure | None) -> str:
     if len(always) == len(values):
         return "All runs have the same values."
     if always:
-        lowest = "" if len(values) == 2 else " of the lowest run"
+        lowest = "" if len(values) == 2 else " for the lowest run"
         verb = "is" if len(always) == 1 else "are"
         return f"{join_names(always)} {verb} highest at every k; {others}{lowest} at k = {at}."
     (first, *_), (last, *_) = leaders[depths[0]], leaders[depths[-1]]

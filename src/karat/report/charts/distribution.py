@@ -159,7 +159,7 @@ def _takeaway(values: Mapping[str, Floats], measure: str) -> str:
     if not zeros[most]:
         return f"No run scores 0 on any of {queries}." if others else "No query scores 0."
     named = ", ".join(f"{run} on {texts_of[run]}" for run in others)
-    rest = "" if len(others) == len(runs) - 1 else ", the others in between"
+    rest = "" if len(others) == len(runs) - 1 else "; the other runs on no more"
     return f"{most} scores 0 on {texts_of[most]} of {queries}{', ' * bool(named)}{named}{rest}."
 
 
@@ -169,7 +169,7 @@ def _readout(run: str, column: Floats, measure: str) -> str:
     queries = f"{run}: {counted(column.size, 'query')}, median {median}"
     if parse(measure).declaration.unit is not None or parse(measure).declaration.whole:
         return f"{queries}."
-    return f"{queries}; {_share(zeros, column.size)} have 0, {_share(ones, column.size)} have 1."
+    return f"{queries}; {_share(zeros, column.size)} score 0, {_share(ones, column.size)} score 1."
 
 
 def _share(n: int, total: int) -> str:

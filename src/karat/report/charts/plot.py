@@ -16,8 +16,8 @@ from karat.report.charts.chart import concat_charts
 from karat.report.charts.kinds import KINDS, ChartInput
 from karat.report.charts.theme import Palette
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
-from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
 from karat.report.page.model import ChartData
+from karat.report.page.queries.gold_kinds import GOLD_KINDS, first_gold_measure
 from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:

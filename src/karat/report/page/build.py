@@ -24,10 +24,10 @@ from karat.report.comparison import ComparisonSheet
 from karat.report.options import ReportOptions
 from karat.report.page import html
 from karat.report.page.chart_data import load_chart_data
-from karat.report.page.findings import categorical_fields, findings
-from karat.report.page.method import inputs, shareable_command
 from karat.report.page.model import Page
-from karat.report.page.query_table import load_queries
+from karat.report.page.queries.query_table import load_queries
+from karat.report.page.sections.findings import categorical_fields, findings
+from karat.report.page.sections.method import inputs, shareable_command
 from karat.report.sheet import Sheet
 from karat.report.writers import duplicate_path_error
 from karat.stats.groups import Field, groupable

@@ -24,8 +24,8 @@ from karat.match.usage_table import UsageTable
 from karat.measures import Measure, parse
 from karat.measures.aggregate import combine, mean
 from karat.measures.kernels.interpolated import ELEVEN_POINTS
-from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
 from karat.report.page.model import ChartData
+from karat.report.page.queries.gold_kinds import GOLD_KINDS, first_gold_measure
 
 
 def load_chart_data(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> ChartData:

@@ -16,7 +16,7 @@ Block = int
 """The number of a compressed block: the element with the id `b<number>`."""
 
 
-class Measure(Struct, frozen=True):
+class PageMeasure(Struct, frozen=True):
     """A measure of the report."""
 
     name: str
@@ -62,7 +62,7 @@ class Difference(Struct, frozen=True):
     """False if too few queries differ for a test."""
 
 
-class Pair(Struct, frozen=True):
+class RunPair(Struct, frozen=True):
     """Two runs and their differences, one per measure."""
 
     a: int
@@ -70,10 +70,10 @@ class Pair(Struct, frozen=True):
     differences: list[Difference]
 
 
-class Comparison(Struct, frozen=True):
+class PageComparison(Struct, frozen=True):
     """All pairs of runs that were compared."""
 
-    pairs: list[Pair]
+    pairs: list[RunPair]
     baseline: int | None
     """The run that all others are compared with, if one was chosen."""
     notes: list[str]
@@ -118,8 +118,8 @@ class PageData(Struct, frozen=True):
     """The indices of the runs, the best by the main measure first."""
     pair: tuple[int, int] | None
     """The two runs that the page compares at first: the baseline or second best, and the best."""
-    comparison: Comparison | None
-    measures: list[Measure]
+    comparison: PageComparison | None
+    measures: list[PageMeasure]
     n: int
     ids: Block
     texts: Block | None
@@ -166,7 +166,7 @@ class Stretch(Struct, frozen=True):
     end: int
 
 
-class Result(Struct, frozen=True):
+class ListedResult(Struct, frozen=True):
     """A retrieved item as the details of a query show it."""
 
     rank: int
@@ -182,7 +182,7 @@ class Result(Struct, frozen=True):
     """Where its text is gold: offsets in code points, in ascending order."""
 
 
-class Failure(Struct, frozen=True):
+class QueryFailure(Struct, frozen=True):
     """Why a query has no results."""
 
     type: str | None
@@ -190,7 +190,7 @@ class Failure(Struct, frozen=True):
     attempts: int | None
 
 
-class Call(Struct, frozen=True):
+class ModelCall(Struct, frozen=True):
     """A model call of a query."""
 
     stage: str | None
@@ -200,7 +200,7 @@ class Call(Struct, frozen=True):
     usd: float | None
 
 
-class Calculation(Struct, frozen=True):
+class ShownCalculation(Struct, frozen=True):
     """How the value of a query is calculated; of long lists, only the rows that are shown."""
 
     value: float | None
@@ -217,7 +217,7 @@ class Calculation(Struct, frozen=True):
     remarks: list[str]
 
 
-class Match(Struct, frozen=True):
+class EvidenceMatch(Struct, frozen=True):
     """What covers an evidence text, or else the item that comes nearest to it."""
 
     evidence: int
@@ -236,14 +236,14 @@ class RunDetail(Struct, frozen=True):
 
     response: str | None = None
     """The answer that was generated from the retrieved items."""
-    error: Failure | None = None
+    error: QueryFailure | None = None
     timings: dict[str, float] | None = None
     """Milliseconds by stage."""
-    calls: list[Call] | None = None
-    results: list[Result] = []
-    calculations: dict[str, Calculation] = {}
+    calls: list[ModelCall] | None = None
+    results: list[ListedResult] = []
+    calculations: dict[str, ShownCalculation] = {}
     """By measure."""
-    matches: list[Match] = []
+    matches: list[EvidenceMatch] = []
 
 
 class DocumentPiece(Struct, frozen=True):
@@ -259,7 +259,7 @@ class DocumentPiece(Struct, frozen=True):
     is unknown or too far from anything marked."""
 
 
-class Document(Struct, frozen=True):
+class HighlightedDocument(Struct, frozen=True):
     """A document with gold, in pieces."""
 
     doc_id: str
@@ -276,4 +276,4 @@ class QueryDetail(Struct, frozen=True):
     """The answers among the fields of the gold: `reference`, `answer` and the like."""
     evidence: list[str]
     runs: list[RunDetail]
-    documents: list[Document]
+    documents: list[HighlightedDocument]

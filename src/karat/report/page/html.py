@@ -10,14 +10,8 @@ import msgspec
 
 from karat.markup import brief, shown
 from karat.report.charts import PageChart, charts
-from karat.report.page.figures import figures_view
-from karat.report.page.gate import gate_view
-from karat.report.page.groups import groups_view
-from karat.report.page.headline import page_headline
-from karat.report.page.method import method_view
 from karat.report.page.model import Page
 from karat.report.page.pack import pack_queries
-from karat.report.page.results import results_view
 from karat.report.page.scripts import (
     check_installed,
     csp_hash,
@@ -26,7 +20,13 @@ from karat.report.page.scripts import (
     styles,
     vega_script,
 )
-from karat.report.page.summary import summary_view
+from karat.report.page.sections.figures import figures_view
+from karat.report.page.sections.group_tables import groups_view
+from karat.report.page.sections.headline import page_headline
+from karat.report.page.sections.leaderboard import results_view
+from karat.report.page.sections.method import method_view
+from karat.report.page.sections.thresholds_section import gate_view
+from karat.report.page.sections.verdict_summary import summary_view
 from karat.report.page.templates import render, safe
 
 __all__ = ["check_installed", "write", "write_failure"]

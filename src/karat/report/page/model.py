@@ -59,7 +59,7 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Finding:
+class KeyFinding:
     """A key finding: one sentence, its number, and the queries that it is about."""
 
     kind: FindingKind
@@ -143,7 +143,7 @@ class Page:
     inputs: list[Input]
     run_settings: dict[str, Json]
     """The settings in the header of each run, by the name of the run."""
-    findings: list[Finding]
+    findings: list[KeyFinding]
     chart_data: ChartData
     queries: Queries
     full_paths: bool = False

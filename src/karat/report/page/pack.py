@@ -23,14 +23,14 @@ from karat.report.cells import BETTER, WORSE, measure_label, significance_mark
 from karat.report.comparison import ComparisonSheet, PairRow
 from karat.report.documents.comparison import method_notes
 from karat.report.page.data import (
-    Comparison,
     Difference,
     Field,
     ListBlocks,
-    Measure,
     Outcome,
+    PageComparison,
     PageData,
-    Pair,
+    PageMeasure,
+    RunPair,
 )
 from karat.report.page.model import Outcomes, Page
 from karat.report.sheet import Sheet, interval_methods
@@ -123,10 +123,10 @@ def _compress(data: bytes) -> str:
     return base64.b64encode(gzip.compress(data, 5, mtime=0)).decode()
 
 
-def _measure(name: str, sheet: Sheet) -> Measure:
+def _measure(name: str, sheet: Sheet) -> PageMeasure:
     measure = parse(name)
     declaration = measure.declaration
-    return Measure(
+    return PageMeasure(
         name=name,
         label=measure_label(name, sheet),
         title=declaration.title,
@@ -144,15 +144,15 @@ def _measure(name: str, sheet: Sheet) -> Measure:
 _MARKS: dict[str | None, Literal["better", "worse", ""]] = {BETTER: "better", WORSE: "worse"}
 
 
-def _comparison(sheet: ComparisonSheet, names: list[str]) -> Comparison:
+def _comparison(sheet: ComparisonSheet, names: list[str]) -> PageComparison:
     numbers = {measure: at for at, measure in enumerate(sheet.runs[0].summary["measure"])}
     pairs: dict[tuple[int, int], list[Difference]] = {}
     for row in sheet.pairs.iter_rows(named=True):
         key = names.index(row["a"]), names.index(row["b"])
         pairs.setdefault(key, []).append(_difference(row, numbers[row["measure"]]))
     baseline = sheet.comparison.baseline
-    return Comparison(
-        pairs=[Pair(a, b, differences) for (a, b), differences in pairs.items()],
+    return PageComparison(
+        pairs=[RunPair(a, b, differences) for (a, b), differences in pairs.items()],
         baseline=None if baseline is None else names.index(baseline),
         notes=pair_notes(sheet),
     )

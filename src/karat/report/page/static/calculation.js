@@ -3,7 +3,7 @@
 import { dataText, element, scrolling, shown } from "./dom.js";
 import { amount, grouped, number } from "./numbers.js";
 
-/** @typedef {import("./types").Calculation} Calculation */
+/** @typedef {import("./types").ShownCalculation} Calculation */
 /** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
 /** @typedef {Record<string, unknown>} CalculatedRow */
 

@@ -7,7 +7,7 @@ import { OUTCOMES, difference, fieldText, numbersOf, textKeys } from "./rows.js"
 import { runColours } from "./run_colours.js";
 
 /** @typedef {import("./filters.js").Filtering} Filtering */
-/** @typedef {import("./types").Measure} Measure */
+/** @typedef {import("./types").PageMeasure} Measure */
 /**
  * @typedef {object} Column
  * @property {string} key

@@ -6,7 +6,7 @@ import { runColours } from "./run_colours.js";
 import { lastCounted } from "./ranking.js";
 
 /** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
-/** @typedef {import("./types").Document} ShownDocument */
+/** @typedef {import("./types").HighlightedDocument} ShownDocument */
 /** @typedef {import("./types").DocumentPiece} DocumentPiece */
 /**
  * @typedef {object} Rail What one run retrieved at one rank.

@@ -4,7 +4,7 @@ import { element, shown, svgElement } from "./dom.js";
 import { number } from "./numbers.js";
 import { OTHER_RUN } from "./run_colours.js";
 
-/** @typedef {import("./types").Measure} Measure */
+/** @typedef {import("./types").PageMeasure} Measure */
 /** @typedef {import("./types").PageData} PageData */
 
 const WIDTH = 160;

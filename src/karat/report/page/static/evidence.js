@@ -7,7 +7,7 @@ import { runColours } from "./run_colours.js";
 import { lastCounted, markedText } from "./ranking.js";
 
 /** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
-/** @typedef {import("./types").Match} Match */
+/** @typedef {import("./types").EvidenceMatch} Match */
 
 const EVIDENCE_TEXT = 2000; // characters
 const CONTEXT = 300; // characters around a match

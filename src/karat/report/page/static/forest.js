@@ -8,7 +8,7 @@ import { markdownTable, toolbar } from "./export.js";
 /**
  * @typedef {import("./types").PageData} PageData
  * @typedef {import("./types").Difference} Difference
- * @typedef {import("./types").Measure} Measure
+ * @typedef {import("./types").PageMeasure} Measure
  */
 
 const FOREST_HEIGHT = 44;
@@ -63,7 +63,7 @@ export function showForest(container, page, a, b, differences) {
     scrolling("Differences per measure", table),
     ...leftOutNotes(measures, differences),
     alone.length && alone.length < measures.length
-      ? element("p", { class: "note" }, shown(`On a scale of their own: ${alone.join(", ")}`))
+      ? element("p", { class: "note" }, shown(`Drawn on separate axes: ${alone.join(", ")}`))
       : "",
   );
 }

@@ -14,7 +14,7 @@ import { evidenceOf, scrollable } from "./evidence.js";
 import { rankedList } from "./ranking.js";
 
 /** @typedef {import("./types").PageData} PageData */
-/** @typedef {import("./types").Measure} Measure */
+/** @typedef {import("./types").PageMeasure} Measure */
 /** @typedef {import("./types").QueryDetail} QueryDetail */
 /** @typedef {import("./types").QueryLists} QueryLists */
 /** @typedef {import("./types").RunDetail} RunDetail */
@@ -303,7 +303,7 @@ function queryHeader(query) {
       { class: "query-id" },
       text === null ? null : dataText("code", {}, id, 200),
       copying("Copy link", () => location.href),
-      copying("Copy explain command", () => explainCommand(query)),
+      copying("Copy command that explains the value", () => explainCommand(query)),
     ),
     element(
       "dl",
@@ -458,7 +458,7 @@ function valueOf(query, at, run, tag) {
   const measure = page.measures[at];
   const value = values[at][run][row];
   const known = Number.isNaN(value) ? null : String(value);
-  // A failed query took hardly any time, which is no improvement.
+  // A failed query took hardly any time; that does not count as an improvement.
   const failed = [run, state.a ?? run].some((each) => statusOf(query, each) === FAILED_QUERY);
   const compared = state.a !== null && run !== state.a && !(failed && measure.unit !== null);
   const change = compared ? apart(value, values[at][state.a ?? run][row]) : NaN;
@@ -551,15 +551,24 @@ function failureNote(query, run, known) {
   return null;
 }
 
+/** @param {number | null} count @param {string} kind */
+function tokenCount(count, kind) {
+  return count === null ? null : counted(count, `${kind} token`);
+}
+
 /** @param {RunDetail | null} known */
 function usageOf(known) {
   const timings = Object.entries(known?.timings ?? {}).map(
     ([stage, ms]) => `${stage} ${number(ms, { unit: "ms" })} ms`,
   );
   const calls = (known?.calls ?? []).map((call) => {
-    const tokens = `${grouped(call.prompt_tokens ?? "?")} tokens in, ${grouped(call.completion_tokens ?? "?")} out`;
-    const cost = call.usd === null ? "" : `, ${number(call.usd, { unit: "USD" })} USD`;
-    return `${call.stage}: ${call.model}, ${tokens}${cost}`;
+    const parts = [
+      call.model,
+      tokenCount(call.prompt_tokens, "input"),
+      tokenCount(call.completion_tokens, "output"),
+      call.usd === null ? null : `${number(call.usd, { unit: "USD" })} USD`,
+    ];
+    return `${call.stage}: ${parts.filter(Boolean).join(", ")}`;
   });
   const lines = [timings.join(" · "), ...calls].filter(Boolean);
   return lines.length

@@ -5,7 +5,7 @@ import { counted, grouped, number } from "./numbers.js";
 
 /** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
 /** @typedef {import("./types").QueryLists} QueryLists */
-/** @typedef {import("./types").Result} Result */
+/** @typedef {import("./types").ListedResult} Result */
 /**
  * @typedef {object} ListedItem
  * @property {number} rank
@@ -327,7 +327,7 @@ function lostItems(query, run) {
       element("small", {}, shown(` ${places}`)),
     );
   });
-  const head = `Lost against ${page.runs[other]}`;
+  const head = `In ${page.runs[other]}, but not here`;
   return element(
     "div",
     { class: "lost" },
@@ -342,8 +342,8 @@ function restOfList(list, run, items) {
   if (items.length >= length) return null;
   const last = items[items.length - 1].rank;
   const hidden = list.hits[run].filter(([rank]) => rank > last).length;
-  const more = hidden ? `; ${counted(hidden, "judged item")} below` : "";
-  const text = `${grouped(items.length)} of ${counted(length, "rank")} shown: the top of the list and hits below it${more}.`;
+  const more = hidden ? ` ${counted(hidden, "more judged item")} further down.` : "";
+  const text = `Shown: ${grouped(items.length)} of ${counted(length, "rank")}, the top of the list and the first hits below it.${more}`;
   return element("p", { class: "note" }, text);
 }
 
@@ -363,7 +363,9 @@ function missingGold({ list }, run, items) {
   const evidence = [...Array(list.n_wanted.evidence ?? 0).keys()].filter(
     (each) => !covered.has(each),
   );
-  const more = (list.n_wanted.items ?? 0) - list.wanted.length;
+  const relevant = new Set(list.wanted.map(([item]) => item));
+  const shownOthers = items.filter(({ item, hit }) => hit && !relevant.has(list.items[item])).length;
+  const more = (list.n_wanted.items ?? 0) - list.wanted.length - shownOthers;
   const lines = [
     ...notShown.map(([name, grade]) => {
       const item = list.items.indexOf(name);
@@ -378,7 +380,7 @@ function missingGold({ list }, run, items) {
   ];
   if (!lines.length) return null;
   const others =
-    more > 0 ? element("li", {}, `${counted(more, "further relevant item")} not listed`) : null;
+    more > 0 ? element("li", {}, `and ${counted(more, "more relevant item")}`) : null;
   return element(
     "div",
     { class: "missing" },

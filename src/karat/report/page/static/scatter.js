@@ -7,7 +7,7 @@ import { toolbar } from "./export.js";
 
 /**
  * @typedef {import("./types").PageData} PageData
- * @typedef {import("./types").Measure} Measure
+ * @typedef {import("./types").PageMeasure} Measure
  * @typedef {import("./pairs").PairedQuery} PairedQuery
  * @typedef {object} ScatterPoint All queries with the same two values.
  * @property {PairedQuery[]} queries

@@ -294,7 +294,7 @@ function showRows(table) {
 function showRemaining({ filtered, most, parts: { more } }) {
   const remaining = filtered.length - most;
   more.hidden = remaining <= 0;
-  more.textContent = `show ${Math.min(MORE_ROWS, remaining)} more of ${grouped(remaining)}`;
+  more.textContent = remaining <= MORE_ROWS ? `show the remaining ${remaining}` : `show ${MORE_ROWS} more (${grouped(remaining)} remaining)`;
 }
 
 /** @param {Table} table @param {number} row */

@@ -57,7 +57,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class ValueCell:
+class GroupValue:
     """The value of a run as text, and with all digits."""
 
     run: RunLabel
@@ -76,7 +76,7 @@ class GroupRow:
     is_few: bool
     is_all: bool
     dots: list[Dot]
-    cells: list[ValueCell]
+    cells: list[GroupValue]
     """One per run if there are at most three, otherwise the best run."""
     spread: str
     """The lowest and the highest value, if not every value is shown."""
@@ -179,7 +179,7 @@ def _caption(winner: str | None, reversed_in: int, n: int) -> str:
         return f"values in {groups}."
     if not reversed_in:
         return f"{winner} is best overall and in {'each' if n > 1 else 'the'} group."
-    return f"{winner} is best overall, another run in {reversed_in} of {groups} (⇄)."
+    return f"{winner} is best overall; a different run is best in {reversed_in} of {groups} (⇄)."
 
 
 def _values_of(sheets: Sequence[Sheet], measure: str) -> dict[str, ValueRow]:
@@ -244,9 +244,9 @@ def _row(
     )
 
 
-def _cell(run: str, row: ValueRow | None, plot: _Plot, *, is_best: bool) -> ValueCell:
+def _cell(run: str, row: ValueRow | None, plot: _Plot, *, is_best: bool) -> GroupValue:
     shown = {} if row is None else readable(row)
-    return ValueCell(
+    return GroupValue(
         run=RunLabel(run, plot.palette.run_colour(run)),
         text=format_value(shown.get("value"), plot.measure),
         interval="" if row is None else format_interval(shown).removesuffix(DASH),
@@ -265,7 +265,7 @@ def _spread(values: Mapping[str, ValueRow], measure: str) -> str:
 def _reversal(best: Sequence[str], winner: str | None, n_runs: int) -> str:
     if winner is None or not best or winner in best:
         return ""
-    return "reverses the overall order" if n_runs == 2 else "another winner than overall"
+    return "reverses the overall order" if n_runs == 2 else "a different run is best here"
 
 
 def _axis(measure: str, rows: Sequence[ValueRow]) -> tuple[float, float]:

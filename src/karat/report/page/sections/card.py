@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from karat.files import writing
-from karat.report.page.headline import (
+from karat.report.page.model import Page
+from karat.report.page.sections.headline import (
     Pill,
     as_sentence,
     page_date,
@@ -18,10 +19,9 @@ from karat.report.page.headline import (
     page_headline,
     page_pill,
 )
-from karat.report.page.model import Page
-from karat.report.page.plot import Plot, draw_plot
+from karat.report.page.sections.interval_plot import Plot, draw_plot
+from karat.report.page.sections.text_width import fitted, text_width, wrapped
 from karat.report.page.templates import render
-from karat.report.page.text_width import fitted, text_width, wrapped
 from karat.version import __version__
 
 _WIDTH, _LEAST_HEIGHT, _MARGIN = 1200.0, 630.0, 64.0
@@ -121,5 +121,5 @@ def card_svg(page: Page) -> str:
 @cache
 def _light_colours() -> dict[str, str]:
     """Return the colours of the light theme, by the names of their CSS variables."""
-    css = files(__package__).joinpath("static", "theme.css").read_text(encoding="utf-8")
+    css = files("karat.report.page").joinpath("static", "theme.css").read_text(encoding="utf-8")
     return dict(_DECLARATION.findall(css[: css.index("}")]))

@@ -7,8 +7,8 @@ import polars as pl
 
 from karat.evaluation.loaded_run import LoadedRun
 from karat.match.align import answered_queries
-from karat.report.page.gold_kinds import GoldFound
 from karat.report.page.model import Outcomes
+from karat.report.page.queries.gold_kinds import GoldFound
 
 ANSWERED, MISSING, FAILED, SCORES_ONLY = range(4)
 

@@ -14,16 +14,16 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.measures import Measure
-from karat.report.page.gold_kinds import GOLD_KINDS, GoldFound, first_gold_measure
 from karat.report.page.model import Outcomes, Queries
-from karat.report.page.query_details import details
-from karat.report.page.query_status import (
+from karat.report.page.queries.gold_kinds import GOLD_KINDS, GoldFound, first_gold_measure
+from karat.report.page.queries.query_details import details
+from karat.report.page.queries.query_status import (
     FAILED,
     no_gold_counts,
     query_outcomes,
     scores_only_outcomes,
 )
-from karat.report.page.ranked_lists import RankedLists, ScoredLists
+from karat.report.page.queries.ranked_lists import RankedLists, ScoredLists
 
 
 def informative_queries(

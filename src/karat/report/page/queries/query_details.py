@@ -22,19 +22,19 @@ from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
 from karat.report.page.data import (
-    Calculation,
-    Call,
-    Document,
     DocumentPiece,
-    Failure,
-    Match,
+    EvidenceMatch,
+    HighlightedDocument,
+    ListedResult,
+    ModelCall,
     QueryDetail,
-    Result,
+    QueryFailure,
     RunDetail,
+    ShownCalculation,
     Stretch,
 )
-from karat.report.page.document_texts import ChunkTexts, DocumentTexts, text_parts
-from karat.report.page.ranked_lists import LABEL_LENGTH, ScoredLists
+from karat.report.page.queries.document_texts import ChunkTexts, DocumentTexts, text_parts
+from karat.report.page.queries.ranked_lists import LABEL_LENGTH, ScoredLists
 
 MAX_LISTED = 50
 """How many items are kept of an ideal list, and of the missed items."""
@@ -107,7 +107,7 @@ def _run_detail(
 
 def _result(
     item: Row, spans: Sequence[Row], found: Sequence[Stretch], chunks: ChunkTexts
-) -> Result:
+) -> ListedResult:
     """Return an item with its text cut, and with the gold in it."""
     text = item["text"]
     number = None if text is None else chunks.number(text[:MAX_TEXT])
@@ -118,7 +118,7 @@ def _result(
             for span in spans
             if span["doc_id"] == item["doc_id"]
         ]
-    return Result(
+    return ListedResult(
         rank=item["rank"],
         score=item["score"],
         doc_id=item["doc_id"],
@@ -189,7 +189,7 @@ def _recorded(run: Run, ids: pl.Series) -> dict[str, dict[str, Any]]:
     details: dict[str, dict[str, Any]] = {query: {"calculations": {}} for query in ids}
     if run.errors is not None:
         for error in run.errors.iter_rows(named=True):
-            failure = Failure(*(error.get(name) for name in ("type", "message", "attempts")))
+            failure = QueryFailure(*(error.get(name) for name in ("type", "message", "attempts")))
             details[error["query_id"]]["error"] = failure
     if run.responses is not None:
         for query, response in run.responses.iter_rows():
@@ -203,14 +203,14 @@ def _recorded(run: Run, ids: pl.Series) -> dict[str, dict[str, Any]]:
         priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
         for at, call in zip(calls.rows.query, priced.select(columns).iter_rows(), strict=True):
-            details[ids[int(at)]].setdefault("calls", []).append(Call(*call))
+            details[ids[int(at)]].setdefault("calls", []).append(ModelCall(*call))
     return details
 
 
-def _calculation(traced: Traced) -> Calculation:
+def _calculation(traced: Traced) -> ShownCalculation:
     """Return a calculation; of a long list, only the rows that are shown."""
     top = [rank for rank in traced.counted if rank <= TOP]
-    return Calculation(
+    return ShownCalculation(
         value=traced.value,
         columns=traced.columns,
         rows=traced.picked,
@@ -279,7 +279,7 @@ def _matched_text(match: Row, evidence: EvidenceMatches, query: int) -> str | No
     return text
 
 
-def match_detail(match: Row, evidence: Sequence[str], chunks: ChunkTexts) -> Match:
+def match_detail(match: Row, evidence: Sequence[str], chunks: ChunkTexts) -> EvidenceMatch:
     """Return what covers an evidence text, or else the nearest item.
 
     `match` is a row of the table of matches with the text of that item.
@@ -290,7 +290,7 @@ def match_detail(match: Row, evidence: Sequence[str], chunks: ChunkTexts) -> Mat
     item = match[f"{prefix}item_id"]
     if text is not None and item is None:
         item = " ".join(text.split())[:LABEL_LENGTH]
-    return Match(
+    return EvidenceMatch(
         evidence=evidence.index(match["evidence"]),
         covered=covered,
         how=match["how"],
@@ -315,7 +315,7 @@ def _stretch(match: Row, text: str, chunks: ChunkTexts, *, covered: bool) -> Str
 
 def documents(
     spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: DocumentTexts, chunks: ChunkTexts
-) -> list[Document]:
+) -> list[HighlightedDocument]:
     """Return the documents with gold in pieces, for highlighting.
 
     `spans` and the items of each run have doc_id, start, end and possibly text.
@@ -324,7 +324,7 @@ def documents(
     doc_ids = list(dict.fromkeys(span["doc_id"] for span in spans))[:MAX_DOCUMENTS]
     cut = limit_text([_document_pieces(document, spans, lists, texts) for document in doc_ids])
     return [
-        Document(
+        HighlightedDocument(
             document,
             texts.length(document),
             [_piece(part, _known_items(document, lists), chunks) for part in parts],

@@ -23,7 +23,7 @@ class Pill:
     @property
     def icon(self) -> str:
         """A sign with the same meaning as the colour."""
-        return _ICONS[self.tone]
+        return "!" if self.text == conclusion.UNEQUAL_LABEL else _ICONS[self.tone]
 
 
 def page_pill(headline: Headline) -> Pill | None:

@@ -18,7 +18,7 @@ from karat.match.align import query_numbers
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
 from karat.report.page.data import QueryLists
-from karat.report.page.gold_kinds import GOLD_KINDS, min_relevant_grade
+from karat.report.page.queries.gold_kinds import GOLD_KINDS, min_relevant_grade
 
 MAX_HITS_BELOW = 40
 """The maximum number of hits shown below the top of a list."""

@@ -12,7 +12,7 @@ from karat.format import probability
 from karat.report.cells import declaration_of
 from karat.report.documents.verdict import query_texts
 from karat.report.page.model import Page
-from karat.report.page.plot import axis_labels, axis_ticks
+from karat.report.page.sections.interval_plot import axis_labels, axis_ticks
 from karat.report.sheet import Sheet
 
 _KINDS = {
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Tick:
+class BulletTick:
     """A tick of the axis, in percent of the width."""
 
     x: float
@@ -44,10 +44,10 @@ class Bullet:
     high: float | None
     """The interval of the value, or the range from the change to its confidence bound."""
     bound: float | None
-    limit: Tick
+    limit: BulletTick
     fail_start: float
     fail_width: float
-    ticks: list[Tick]
+    ticks: list[BulletTick]
     description: str
 
 
@@ -160,7 +160,7 @@ def requirement(rule: Rule, label: str) -> str:
 def _decided(rule: Rule) -> str:
     """Return which number is compared with the limit."""
     if not rule.compares:
-        return "The value decides."
+        return "The value alone is compared with the limit, not its interval."
     change = "drop" if rule.kind == "max_drop" else "rise"
     confidence = f"{100 * rule.confidence:.15g}% confidence"
     if rule.strict:
@@ -250,9 +250,9 @@ def _limit_text(check: Check, limit: float) -> str:
     return f"{'−' if limit < 0 else '+'}{text}"
 
 
-def _tick(x: float, label: str) -> Tick:
+def _tick(x: float, label: str) -> BulletTick:
     anchor = "start" if x < 12 else "end" if x > 88 else "middle"
-    return Tick(x, label, anchor)
+    return BulletTick(x, label, anchor)
 
 
 def _description(check: Check, value: float, limit: float, *, fails_below: bool) -> str:

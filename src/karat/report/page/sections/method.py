@@ -117,8 +117,8 @@ def method_view(page: Page) -> MethodView:
     departures = scores.conventions.departures()
     facts = {
         "measures": ", ".join(page.sheets[0].summary["measure"]),
-        "scored by": scores.level,
-        "depth": str(scores.settings) or "full lists",
+        "unit scored": scores.level,
+        "results used": str(scores.settings) or "the whole list of each query",
         "evidence matching": str(scores.matching) if scores.matching else "",
         "seed": f"{SEED}, {RESAMPLES:,} resamples",
         "versions": _versions(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from karat.evaluation.remarks import scoring_notes
 from karat.markup import brief
+from karat.match.spans import Budget
 from karat.report.cells import (
     BETTER,
     WORSE,
@@ -20,7 +21,7 @@ from karat.report.cells import (
 from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.documents.scores import MOST_COLUMNS, unjudged_notes, unjudged_rows
 from karat.report.page.model import Page
-from karat.report.page.plot import Estimate, estimate
+from karat.report.page.sections.interval_plot import PlottedValue, estimate
 from karat.report.sheet import interval_methods, remarks, warnings
 from karat.stats.power import ALPHA
 
@@ -38,7 +39,7 @@ class Spark:
 
 
 @dataclass(frozen=True)
-class Mark:
+class SignificanceMark:
     """A significant difference: ▲ or ▼, and from which runs."""
 
     sign: str
@@ -54,7 +55,7 @@ class ValueCell:
     text: str
     interval: str
     is_best: bool
-    mark: Mark | None
+    mark: SignificanceMark | None
     spark: Spark | None
     value: float | None
     """The value and its interval with all digits."""
@@ -226,21 +227,25 @@ class _Marks:
                 self._beaten.setdefault((winner, measure), []).append(loser)
         self.are_any = bool(self._beaten)
 
-    def of(self, run: str, measure: str) -> Mark | None:
+    def of(self, run: str, measure: str) -> SignificanceMark | None:
         """Return the mark next to a value of a run."""
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
-                return Mark(BETTER, "better", True, "significantly better than the baseline")
+                return SignificanceMark(
+                    BETTER, "better", True, "significantly better than the baseline"
+                )
             if run in self._beaten.get((self.baseline, measure), []):
-                return Mark(WORSE, "worse", False, "significantly worse than the baseline")
+                return SignificanceMark(
+                    WORSE, "worse", False, "significantly worse than the baseline"
+                )
             return None
         if not beaten or len(self.names) > MOST_COLUMNS:
             return None
         names = ", ".join(brief(name, 24) for name in self.names if name in beaten)
         if len(beaten) == 2:
             names = "both others"
-        return Mark(BETTER, names, True, f"significantly better than {names}")
+        return SignificanceMark(BETTER, names, True, f"significantly better than {names}")
 
 
 def _value_cells(
@@ -266,7 +271,9 @@ def _value_cells(
     ]
 
 
-def _scale(estimates: Sequence[Estimate], measure: str, *, is_zoomed: bool) -> tuple[float, float]:
+def _scale(
+    estimates: Sequence[PlottedValue], measure: str, *, is_zoomed: bool
+) -> tuple[float, float]:
     """Return the ends of the axis that the drawings of a measure share.
 
     A share has the axis from 0 to 1, an amount from 0 to the largest end. If zoomed, the axis
@@ -280,7 +287,7 @@ def _scale(estimates: Sequence[Estimate], measure: str, *, is_zoomed: bool) -> t
     return min([0.0, *ends]), max([0.0, *ends]) or 1.0
 
 
-def _spark(one: Estimate, first: float, last: float) -> Spark | None:
+def _spark(one: PlottedValue, first: float, last: float) -> Spark | None:
     if one.value is None:
         return None
 
@@ -298,10 +305,19 @@ def _measure_head(page: Page, measure: str) -> MeasureHead:
     declaration = declaration_of(measure)
     return MeasureHead(
         label=table_label(measure, page.sheets[0]),
-        title=declaration.title,
+        title=_measure_title(measure),
         is_main=measure == page.main_measure,
         is_higher_better=declaration.higher_is_better,
     )
+
+
+def _measure_title(measure: str) -> str:
+    """Return the title of a measure, with its character budget."""
+    cutoff = measure_named(measure).cutoff
+    title: str = declaration_of(measure).title
+    if isinstance(cutoff, Budget):
+        title += f", within {cutoff.characters:,} characters"
+    return title
 
 
 def _ranks(page: Page) -> list[int | None]:
@@ -343,7 +359,7 @@ def _legend(page: Page, marks: _Marks, *, is_leaderboard: bool) -> list[str]:
         )
     if is_leaderboard and rank_ranges(page) is not None:
         sentences.append(
-            "Rank range: from 1 + the number of significantly better runs to the number of runs "
-            f"minus those that are significantly worse (corrected p < {ALPHA})."
+            "Rank range: the ranks that the significant differences leave possible "
+            f"(corrected p < {ALPHA})."
         )
     return sentences

@@ -21,9 +21,9 @@ from karat.match.align import query_and_rank
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
 from karat.report.cells import format_value, measure_named
-from karat.report.page.gold_kinds import GOLD_KINDS, MissedGold
-from karat.report.page.model import Finding, Queries, Quote
-from karat.report.page.query_status import ANSWERED, SCORES_ONLY
+from karat.report.page.model import KeyFinding, Queries, Quote
+from karat.report.page.queries.gold_kinds import GOLD_KINDS, MissedGold
+from karat.report.page.queries.query_status import ANSWERED, SCORES_ONLY
 from karat.report.renderers.terminal import shorten
 from karat.stats.groups import FEW, outlying_groups
 
@@ -39,7 +39,7 @@ def findings(
     opened: Sequence[LoadedRun | None],
     queries: Queries,
     pair: tuple[int, int] | None = None,
-) -> list[Finding]:
+) -> list[KeyFinding]:
     """Return the findings, the most important first; a run without ranked lists is None.
 
     `pair` are the indices of the two runs that the report compares at first: the second best run or
@@ -48,7 +48,7 @@ def findings(
     main = main_measure(scores)
     measure = next((m for m in (main, *scores[0].table.measures) if _is_mean(m)), None)
     lead = None if pair is None else _lead(scores[pair[0]], scores[pair[1]], measure)
-    kinds: list[Iterable[Finding]] = [
+    kinds: list[Iterable[KeyFinding]] = [
         _unanswered(scores),
         [] if lead is None else _deciding(lead),
         [] if lead is None else _reversing(lead, queries),
@@ -89,16 +89,16 @@ def _sign(measure: Measure) -> int:
     return 1 if measure.declaration.higher_is_better else -1
 
 
-def _deciding(lead: _Lead) -> Iterator[Finding]:
+def _deciding(lead: _Lead) -> Iterator[KeyFinding]:
     """Yield how few queries decide the difference: without them, there would be no lead."""
     total = float(lead.gains.sum())
     largest = np.sort(lead.gains)[::-1]
     n = int(np.searchsorted(np.cumsum(largest), total * (1 - 1e-12))) + 1
     size, ahead = lead.gains.size, lead.ahead.name
-    verb, them = ("decides", "it") if n == 1 else ("decide", "them")
+    them = "this one" if n == 1 else "the ones where it gains most"
     text = (
-        f"{n:,} of {counted(size, 'query')} {verb} the lead of {ahead} over {lead.behind.name}: "
-        f"without {them}, {ahead} would not be ahead in {lead.measure.name}."
+        f"The lead of {ahead} over {lead.behind.name} in {lead.measure.name} depends on "
+        f"{n:,} of {counted(size, 'query')}: without {them}, {ahead} would not be ahead."
     )
     show = {
         "run": ahead,
@@ -106,10 +106,10 @@ def _deciding(lead: _Lead) -> Iterator[Finding]:
         "measure": lead.measure.name,
         "movement": "better",
     }
-    yield Finding("decides", text, show, f"{n:,} of {size:,}")
+    yield KeyFinding("decides", text, show, f"{n:,} of {size:,}")
 
 
-def _reversing(lead: _Lead, queries: Queries) -> Iterator[Finding]:
+def _reversing(lead: _Lead, queries: Queries) -> Iterator[KeyFinding]:
     """Yield the groups in which the run that is behind overall is ahead."""
     name = lead.measure.name
     reversed_groups = []
@@ -129,26 +129,27 @@ def _reversing(lead: _Lead, queries: Queries) -> Iterator[Finding]:
         text = (
             f"In {field} {shorten(repr(label), _NAME_WIDTH)} the order is reversed: "
             f"{lead.behind.name} leads {lead.ahead.name} in {name}, {format_value(behind, name)} "
-            f"to {format_value(ahead, name)} over {counted(n, 'query')} (not tested)."
+            f"to {format_value(ahead, name)} over {counted(n, 'query')}. "
+            "The significance was not tested."
         )
-        yield Finding("reverses", text, {"field": field, "value": label}, counted(n, "query"))
+        yield KeyFinding("reverses", text, {"field": field, "value": label}, counted(n, "query"))
 
 
-def _unanswered(scores: Sequence[Scores]) -> Iterator[Finding]:
+def _unanswered(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
     for score in scores:
         counts = score.table.counts
         if n := counts[FAILED.key]:
             queries = _share_of(n, counts["queries"], "query")
             text = f"The retriever failed on {queries} in {score.name}."
-            yield Finding("failed", text, {"run": score.name, "outcome": "failed"}, f"{n:,}")
+            yield KeyFinding("failed", text, {"run": score.name, "outcome": "failed"}, f"{n:,}")
         if n := n_missing(counts):
             queries = _share_of(n, counts["queries"], "gold query")
             text = f"{queries} {_is_or_are(n)} not in {score.name}."
             show = {"run": score.name, "outcome": "missing"}
-            yield Finding("missing", text, show, f"{n:,}")
+            yield KeyFinding("missing", text, show, f"{n:,}")
 
 
-def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
+def _unjudged(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
     """Yield the cases in which unjudged items could change which run is best."""
     rows = [score.summary(intervals=False).to_dicts() for score in scores]
     for run_rows in zip(*rows, strict=True):
@@ -164,11 +165,11 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
     if len(scores) == 1 and run_rows[0]["judged"] <= 1 - _MIN_UNJUDGED:
         unjudged = f"{1 - run_rows[0]['judged']:.0%}"
         text = f"{unjudged} of the items that {measure} reads are unjudged"
-        yield Finding("unjudged", f"{text}; they count as irrelevant.", number=unjudged)
+        yield KeyFinding("unjudged", f"{text}; they count as irrelevant.", number=unjudged)
     for at, (score, row) in enumerate(zip(scores, run_rows, strict=True)):
         if at != best and (doubt := _lead_doubt(run_rows[best], row, score.name)):
             lead = f"{scores[best].name} is ahead of {score.name} in {measure}, but"
-            yield Finding("unjudged", f"{lead} {doubt}", number=f"{1 - row['judged']:.0%}")
+            yield KeyFinding("unjudged", f"{lead} {doubt}", number=f"{1 - row['judged']:.0%}")
 
 
 def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str | None:
@@ -187,7 +188,7 @@ def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str |
     return None
 
 
-def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
+def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[KeyFinding]:
     if not queries.outcomes:
         return
     has_gold = queries.n_relevant > 0
@@ -196,19 +197,21 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Findi
     has_lists = not any((run.status == SCORES_ONLY).any() for run in queries.outcomes)
     reported = found_by_none & (len(scores) > 1 and has_lists)
     if n := int(reported.sum()):
-        text = f"No run found anything for {_share_of(n, total, 'query')}."
-        yield Finding("nothing", text, {"outcome": "unfound"}, f"{n:,}")
+        share = _share_of(n, total, "query")
+        text = f"No run retrieved anything relevant for {share}, at any rank."
+        yield KeyFinding("nothing", text, {"outcome": "unfound"}, f"{n:,}")
     empty = [has_gold & (run.status == ANSWERED) & (run.found == 0) for run in queries.outcomes]
     by_count = sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum()))
     for score, is_empty in by_count:
         if (is_empty & ~reported).any():
             n = int(is_empty.sum())
-            text = f"{score.name} found nothing for {_share_of(n, total, 'query')}."
+            text = f"{score.name} retrieved nothing relevant for {_share_of(n, total, 'query')}"
+            text += ", at any rank."
             show = {"run": score.name, "outcome": "nothing"}
-            yield Finding("nothing", text, show, f"{n:,}")
+            yield KeyFinding("nothing", text, show, f"{n:,}")
 
 
-def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iterator[Finding]:
+def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iterator[KeyFinding]:
     runs = [run for run in opened if run is not None]
     if len(runs) < len(opened):  # the lists of the other runs are unknown
         return
@@ -224,12 +227,12 @@ def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iter
         at = queries.ids.index_of(query_id)
         query = None if queries.texts is None or at is None else queries.texts[at]
         quote = Quote(query_id, query, " ".join((kind.example or name).split()))
-        yield Finding("unfound", text, None, f"{n:,} of {kind.total:,}", quote)
+        yield KeyFinding("unfound", text, None, f"{n:,} of {kind.total:,}", quote)
 
 
 def _groups(
     scores: Sequence[Scores], measure: Measure | None, queries: Queries
-) -> Iterator[Finding]:
+) -> Iterator[KeyFinding]:
     """Yield the groups that are worse than the rest, by the first measure that is a mean."""
     if measure is None:
         return
@@ -244,9 +247,10 @@ def _groups(
     for run, field, group in sorted(worse_groups, key=lambda item: -abs(item[2].difference)):
         gap = f"{format_value(abs(group.difference))} {'below' if higher else 'above'} the rest"
         value = f"{measure.name} is {format_value(group.mean)} over {counted(group.n, 'query')}"
-        text = f"{field} {shorten(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
+        label = f"{field} {shorten(repr(group.label), _NAME_WIDTH)}"
+        text = f"{run} is weaker on queries with {label}: {value}, {gap}."
         show = {"field": field, "value": group.label, "run": run}
-        yield Finding("group", text, show, format_value(group.mean))
+        yield KeyFinding("group", text, show, format_value(group.mean))
 
 
 def _is_mean(measure: Measure) -> bool:
@@ -272,17 +276,17 @@ def categorical_fields(fields: pl.DataFrame) -> list[str]:
     ]
 
 
-def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Finding]:
+def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[KeyFinding]:
     """Yield runs whose lists repeat items or text."""
     for score, run in zip(scores, opened, strict=True):
         if n := score.table.counts[REPEATS.key]:
             total = "" if run is None else f" of {_n_results(run):,}"
             text = f"{n:,}{total} results of {score.name} repeat an item of a higher rank."
-            yield Finding("duplicates", text, number=f"{n:,}")
+            yield KeyFinding("duplicates", text, number=f"{n:,}")
         for share in [] if run is None else _repeated_shares(run):
             if share >= _MIN_REPEATED:
                 text = f"{share:.0%} of the characters that {score.name} returned"
-                yield Finding(
+                yield KeyFinding(
                     "duplicates", f"{text} repeat earlier results.", number=f"{share:.0%}"
                 )
 

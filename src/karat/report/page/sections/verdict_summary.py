@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from karat.report.cells import table_label
-from karat.report.page.card import Card, page_card
-from karat.report.page.headline import (
+from karat.report.page.model import Page
+from karat.report.page.sections.card import Card, page_card
+from karat.report.page.sections.headline import (
     Pill,
     as_sentence,
     page_date,
@@ -14,8 +15,7 @@ from karat.report.page.headline import (
     page_headline,
     page_pill,
 )
-from karat.report.page.model import Page
-from karat.report.page.plot import Plot, draw_plot, estimate, main_rows
+from karat.report.page.sections.interval_plot import Plot, draw_plot, estimate, main_rows
 
 
 @dataclass(frozen=True)

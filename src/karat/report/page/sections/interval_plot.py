@@ -10,7 +10,7 @@ from typing import Any
 from karat.errors import counted
 from karat.report.cells import declaration_of, format_value, interval_text, readable, table_label
 from karat.report.page.model import Page
-from karat.report.page.text_width import fitted, text_width
+from karat.report.page.sections.text_width import fitted, text_width
 
 MOST_RUNS = 10
 _BOLD = 1.08
@@ -18,7 +18,7 @@ _BOLD = 1.08
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlottedValue:
     """The value of a run as it is shown: amounts are scaled, an interval without width is None."""
 
     value: float | None
@@ -54,7 +54,7 @@ class PlotRow:
 
 
 @dataclass(frozen=True)
-class Tick:
+class AxisTick:
     """A tick of the axis."""
 
     x: float
@@ -69,7 +69,7 @@ class Plot:
     description: str
     """The whole content in words."""
     rows: list[PlotRow]
-    ticks: list[Tick]
+    ticks: list[AxisTick]
     more: str
     """How many runs are not shown; empty if all are."""
     width: float
@@ -83,7 +83,7 @@ class Plot:
     """Where the column of values ends; the intervals end at the right edge."""
 
 
-def estimate(row: dict[str, Any]) -> Estimate:
+def estimate(row: dict[str, Any]) -> PlottedValue:
     """Return the value of a row of a summary with its interval."""
     shown_row = readable(row)
     measure, value = row["measure"], shown_row["value"]
@@ -93,7 +93,7 @@ def estimate(row: dict[str, Any]) -> Estimate:
         low = high = None
     else:
         interval = interval_text(low, high, measure, sign=False)
-    return Estimate(value, low, high, format_value(value, measure), interval)
+    return PlottedValue(value, low, high, format_value(value, measure), interval)
 
 
 def main_rows(page: Page) -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ def draw_plot(page: Page, *, width: float, size: float, is_stacked: bool = False
         title=_title(page, texts),
         description=_description(page, runs, estimates, hidden),
         rows=rows,
-        ticks=[Tick(place(tick) or left, label) for tick, label in axis_labels(ticks)],
+        ticks=[AxisTick(place(tick) or left, label) for tick, label in axis_labels(ticks)],
         more=f"and {counted(hidden, 'more run')}" if hidden else "",
         width=width,
         height=round(bottom + (3.2 if hidden else 1.7) * size, 2),
@@ -172,7 +172,7 @@ class _Columns:
 
 def _columns(
     page: Page,
-    texts: Sequence[Estimate],
+    texts: Sequence[PlottedValue],
     ticks: Sequence[float],
     *,
     width: float,
@@ -216,7 +216,7 @@ def axis_ticks(ends: Sequence[float]) -> list[float]:
     """Return three to five round numbers; the first and the last enclose all ends.
 
     >>> axis_ticks([0.61, 0.79])
-    [0.6, 0.7, 0.8]
+    [0.6, 0.65, 0.7, 0.75, 0.8]
     """
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     if low == high:
@@ -241,7 +241,7 @@ def axis_labels(ticks: Sequence[float]) -> list[tuple[float, str]]:
     return [(tick, f"{tick:,.{decimals}f}".replace("-", "−")) for tick in ticks]
 
 
-def _title(page: Page, texts: Sequence[Estimate]) -> str:
+def _title(page: Page, texts: Sequence[PlottedValue]) -> str:
     label = table_label(page.main_measure, page.sheets[0])
     intervals = " with 95% confidence interval" if any(one.interval for one in texts) else ""
     direction = "" if declaration_of(page.main_measure).higher_is_better else " (lower is better)"
@@ -249,7 +249,7 @@ def _title(page: Page, texts: Sequence[Estimate]) -> str:
 
 
 def _description(
-    page: Page, runs: Sequence[int], estimates: Sequence[Estimate], hidden: int
+    page: Page, runs: Sequence[int], estimates: Sequence[PlottedValue], hidden: int
 ) -> str:
     parts = []
     for run in runs:

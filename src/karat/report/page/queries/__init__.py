@@ -1,0 +1,1 @@
+"""The queries of a page: the list, ranked lists, details and texts."""

@@ -1,0 +1,1 @@
+"""The sections of a page: what each shows, as values for its template."""
