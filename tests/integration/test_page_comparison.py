@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 import karat
 from karat.report.comparison import ComparisonSheet
@@ -239,8 +240,7 @@ def test_keyboard_moves_between_points_and_opens_a_query(section):
     assert section.locator(".point[tabindex='0']").count() == 1
     query = tooltip.locator("code").first.inner_text()
     page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open]")
-    assert query in page.locator("dialog").inner_text()
+    expect(page.locator("dialog[open]")).to_contain_text(query)
     assert f"query={query}" in page.evaluate("location.hash")
 
 
@@ -275,8 +275,7 @@ def test_largest_changes_are_listed(section, comparison):
     assert better.locator(".change").first.inner_text().count("▲") == 1
     button = better.locator("button.open-query").first
     button.click()
-    section.page.wait_for_selector("dialog[open]")
-    assert button.inner_text() in section.page.locator("dialog").inner_text()
+    expect(section.page.locator("dialog[open]")).to_contain_text(button.inner_text())
 
 
 def test_all_changed_queries_are_one_click_away(section, comparison):

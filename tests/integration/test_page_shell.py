@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from karat.evaluation.loaded_run import LoadedRun
 from karat.report.page import html
@@ -55,8 +56,7 @@ def test_query_that_changed_opens(opened, report):
     page = opened(report)
     button = page.locator("#comparison .open-query").first
     button.click()
-    page.wait_for_selector("dialog[open]")
-    assert button.inner_text() in page.locator("dialog").inner_text()
+    expect(page.locator("dialog[open]")).to_contain_text(button.inner_text())
 
 
 def test_notice_leads_to_the_table(opened, report):

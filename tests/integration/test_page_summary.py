@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 import karat
 from karat.report.page import html
@@ -154,8 +155,7 @@ def test_query_of_a_failed_threshold_opens(opened, tmp_path):
     assert "FAILED" in page.locator("#gate .gate-banner").inner_text()
     button = page.locator("#gate button[data-query]").first
     button.click()
-    page.wait_for_selector("dialog[open]")
-    assert button.inner_text() in page.locator("dialog").inner_text()
+    expect(page.locator("dialog[open]")).to_contain_text(button.inner_text())
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=HOSTILE.values())
