@@ -1,6 +1,6 @@
 """Real search engines by configuration: Qdrant in local mode, and PostgreSQL with pgvector.
 
-Expected lists and scores come from NumPy. Elasticsearch and OpenSearch are a recorded exchange, in
+Expected lists and scores come from NumPy. Elasticsearch and OpenSearch are a stub, in
 tests/live/test_search_engines.py.
 """
 

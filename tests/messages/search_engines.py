@@ -161,7 +161,7 @@ later(
     lambda texts: [[float("nan") if text == QUERY["q1"] else 1.0] for text in texts],
 )
 
-# Elasticsearch, as a recorded exchange
+# Elasticsearch, as a stub
 
 
 def answered(name, *responses, **how):

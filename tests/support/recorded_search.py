@@ -1,4 +1,4 @@
-"""A recorded exchange with Elasticsearch and OpenSearch: no live engine runs in these tests.
+"""A stub of Elasticsearch and OpenSearch with responses written by hand: no live engine runs here.
 
 The responses have the form that the reference documentation of Elasticsearch 8 and 9 (search API,
 kNN search) and of OpenSearch 2 and 3 (search API, k-NN query) shows. A server on loopback checks
