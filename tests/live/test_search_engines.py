@@ -1,6 +1,6 @@
 """Search engines by configuration.
 
-Elasticsearch and OpenSearch are a stub with hand-written responses (support.recorded_search), not live engines.
+Elasticsearch and OpenSearch are a stub (support.recorded_search), not live engines.
 Real Qdrant in local mode and real PostgreSQL are in tests/integration/test_search_engines.py.
 """
 
