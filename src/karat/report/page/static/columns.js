@@ -208,7 +208,7 @@ function valueCell(value, measure) {
  * @param {number} value
  * @param {Measure} measure
  */
-export function differenceCell(value, measure) {
+function differenceCell(value, measure) {
   const better = measure.higher ? value > 0 : value < 0;
   const moved = value > 0 || value < 0;
   const sign = !moved ? "" : better ? "▲ " : "▼ ";

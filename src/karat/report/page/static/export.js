@@ -22,7 +22,7 @@ const CSV_FORMULA = /^[=+\-@\t\r]/;
  * @param {SVGSVGElement} svg
  * @returns {string}
  */
-export function svgText(svg) {
+function svgText(svg) {
   const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
   const originals = [svg, ...svg.querySelectorAll("*")];
   const copies = [copy, ...copy.querySelectorAll("*")];
@@ -140,7 +140,7 @@ function copiedBySelection(text) {
 let announced = 0;
 
 /** @param {string} message is shown for a moment, and read by screen readers */
-export function announce(message) {
+function announce(message) {
   // While a dialog is open, everything outside it is inert.
   const parent = document.querySelector("dialog[open]") ?? document.body;
   let box = parent.querySelector(":scope > .announcement");

@@ -158,7 +158,7 @@ function extentsOf(measures, differences) {
 }
 
 /** @param {number} size @returns {number} the next larger number with one digit, or 1.5 */
-export function axisExtent(size) {
+function axisExtent(size) {
   if (!(size > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(size));
   const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];

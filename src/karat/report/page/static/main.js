@@ -1,7 +1,8 @@
 // Starts the page, and connects buttons in the markup to the state of the page.
 
 import { readPage } from "./data.js";
-import { changeState, startState } from "./state.js";
+import { changeState, currentState, startState } from "./state.js";
+import { namedFilters } from "./filters.js";
 import { copyText } from "./export.js";
 import { startComparison } from "./comparison.js";
 import { startQueries } from "./table.js";
@@ -31,42 +32,24 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const { query, show, copy } = button.dataset;
   if (query) changeState({ query: JSON.parse(query) });
-  if (show) {
-    changeState(filtersNamed(JSON.parse(show)));
-    queriesSection?.scrollIntoView();
-  }
+  if (show) showQueries(JSON.parse(show));
   if (copy) copyText(copy);
 });
 
 /**
- * Return the state that shows some queries, given by the names of runs, measures and fields.
+ * Show some queries, given by the names of runs, measures and fields.
  * @param {Record<string, string>} names
- * @returns {Partial<import("./state.js").State>}
  */
-function filtersNamed(names) {
-  const b = page.runs.indexOf(names.run);
-  const a = page.runs.indexOf(names.against);
-  const measure = page.measures.findIndex(({ name }) => name === names.measure);
-  const field = page.fields.findIndex(({ name, words }) => words && name === names.field);
-  return {
-    ...(b >= 0 ? runsShownWith(b, a) : {}),
-    ...(measure >= 0 ? { measure } : {}),
-    search: "",
-    outcome: names.outcome ?? "",
-    movement: names.movement ?? "",
-    field: field >= 0 ? String(field) : "",
-    value: field >= 0 ? String(page.fields[field].words?.indexOf(names.value) ?? "") : "",
-    sort: names.movement === "better" ? "difference" : null,
-    descending: names.movement === "better" && (page.measures[measure]?.higher ?? true),
-  };
-}
-
-/** @param {number} b @param {number} a */
-function runsShownWith(b, a) {
-  if (page.runs.length < 2) return { b };
-  if (a >= 0) return { a, b };
-  const [first, second] = page.pair ?? [0, 1];
-  return { b, a: b === first ? second : first };
+function showQueries(names) {
+  const changes = namedFilters(page, currentState(), names);
+  const improved = names.movement === "better"; // the largest improvement comes first
+  const { higher } = page.measures[changes.measure ?? currentState().measure];
+  changeState({
+    ...changes,
+    sort: improved ? "difference" : null,
+    descending: improved && higher,
+  });
+  queriesSection?.scrollIntoView();
 }
 
 // Print with all details expanded.

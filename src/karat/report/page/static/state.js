@@ -81,11 +81,6 @@ export function startState(page) {
   });
 }
 
-/** @param {string} id @returns {string} the hash of a link to a query, with the current filters */
-export function queryHash(id) {
-  return stateHash({ ...state, query: id });
-}
-
 /** @param {State} current @returns {string} what differs from the defaults */
 function stateHash(current) {
   const parts = new URLSearchParams();

@@ -4,7 +4,7 @@ import { dataText, element, shown, shownUpTo } from "./dom.js";
 import { counted, grouped } from "./numbers.js";
 import { hasFailed, numbersOf, openRows, passing, sortedRows, valuesOf } from "./rows.js";
 import { columnsOf, runDot } from "./columns.js";
-import { namedFilters, testsOf } from "./filters.js";
+import { testsOf } from "./filters.js";
 import { createControls, showControls } from "./controls.js";
 import { createSharing } from "./query_export.js";
 import { createView } from "./query.js";
@@ -42,16 +42,12 @@ const LONGEST_TITLE = 24; // characters of the title of a column
 /** @type {Record<string, number>} */
 const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
-/** @type {PageData | null} */
-let listedPage = null;
-
 /**
  * Add the list to a section of the page.
  * @param {HTMLElement} container
  * @param {PageData} page
  */
 export async function startQueries(container, page) {
-  listedPage = page;
   if (!page.n) return;
   const state = currentState();
   const [rows, values] = await Promise.all([openRows(page), valuesOfAll(page, state.measure)]);
@@ -83,14 +79,6 @@ export async function startQueries(container, page) {
     followQuery(table);
   });
   checkQuery(table);
-}
-
-/**
- * Set filters by name and clear all others.
- * @param {Record<string, string | null>} filters See namedFilters.
- */
-export function setFilters(filters) {
-  if (listedPage) changeState(namedFilters(listedPage, currentState(), filters));
 }
 
 /** @param {PageData} page @param {number} measure */
