@@ -17,8 +17,9 @@ import pytest
 from karat.cli.main import main
 from support.paths import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$(?:\n\n?```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+"""A block of code, and the output of Python code if a block of text follows it."""
 LATENCIES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*", re.MULTILINE)
 name_of = attrgetter("name")
 
@@ -32,39 +33,33 @@ def karat_command(monkeypatch, capsys, words):
     return capsys.readouterr().out
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """The folder that `karat demo` makes, which most pages work with; written once."""
-    folder = tmp_path_factory.mktemp("demo")
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()):
-        patch.chdir(folder)
-        patch.setattr(sys, "argv", ["karat", "demo"])
-        with pytest.raises(SystemExit) as stop:
-            main()
-    assert not stop.value.code
-    return folder
-
-
 @pytest.mark.filterwarnings("ignore::karat.KaratWarning")  # as for a reader, not an error
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CONTRIBUTING.md"], ids=name_of)
-def test_examples_on_page_run_and_print_what_it_shows(page, demo, tmp_path, monkeypatch, capsys):
-    shutil.copytree(demo, tmp_path, dirs_exist_ok=True)
+def test_examples_on_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "docs" / "faq", tmp_path / "faq")
     monkeypatch.chdir(tmp_path)
     if page.name == "retrievers.md":  # the indexes of its examples
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     names = {}
     source = page.read_text(encoding="utf-8")
-    for language, text in BLOCK.findall(source):
+    for block in BLOCK.finditer(source):
+        language, text, shown = block.groups()
         if language == "python":
-            exec(compile(text, page.name, "exec"), names)
+            with redirect_stdout(StringIO()) as output:
+                exec(compile(text, page.name, "exec"), names)
+            printed = output.getvalue()
+            if shown is None:
+                continue
+            updated = block[0].replace(f"```text\n{shown}", f"```text\n{printed}")
         else:
             assert language == "console"
-            command, _, expected = text.partition("\n")
+            command, _, shown = text.partition("\n")
             printed = karat_command(monkeypatch, capsys, shlex.split(command)[2:])
-            if os.environ.get("KARAT_UPDATE"):
-                source = source.replace(text, f"{command}\n{printed}")
-            else:
-                assert without_times(printed) == without_times(expected)
+            updated = f"```console\n{command}\n{printed}```"
+        if os.environ.get("KARAT_UPDATE") and without_times(printed) != without_times(shown):
+            source = source.replace(block[0], updated)
+        else:
+            assert without_times(printed) == without_times(shown)
     if os.environ.get("KARAT_UPDATE"):
         page.write_text(source, encoding="utf-8")
 

@@ -26,7 +26,7 @@ def copy_example(folder: Path) -> tuple[Path, list[Path]]:
     except OSError as error:
         raise InputError(f"the folder cannot be created ({error.strerror})", path=folder) from error
     for name in (GOLD, *RUNS):
-        content = files("karat").joinpath("examples", name).read_bytes()
+        content = files("karat").joinpath("docs", "faq", name).read_bytes()
         with writing(folder / name) as file:
             file.write(content)
     return folder / GOLD, [folder / name for name in RUNS]
