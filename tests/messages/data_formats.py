@@ -193,6 +193,11 @@ file(
     "gold.qrels.gz",
     gzip.compress(b"q1 0 a 1\n", mtime=0),
 )
+gold(
+    "a cell is neither true nor false",
+    "gold.csv",
+    "query_id,item_id,grade,answerable\nq1,a,1,\nq2,,,no\n",
+)
 case("a grade in a Parquet file is not an integer", lambda: Gold.read(parquet()))
 case(
     "a field of queries has the name of a column of the table",

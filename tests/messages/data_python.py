@@ -48,6 +48,16 @@ gold("a record of a run is given as gold", [{"query_id": "q1", "results": ["a"]}
 gold("an evidence text is not in a list", evidence={"q1": "text"})
 gold("the id of a query with evidence is a float", evidence={0.5: ["text"]})
 gold("an evidence text is missing", evidence=table(query_id=["q1"], text=[None]))
+gold("a record is neither answerable nor not", [{"query_id": "q1", "answerable": "no"}])
+gold(
+    "a query is answerable in one row but not in another",
+    table(query_id=["q1", "q1"], item_id=["a", None], grade=[1, None], answerable=[None, False]),
+)
+gold(
+    "a field of a table of queries is neither true nor false",
+    {"q1": ["a"]},
+    queries=table(query_id=["q1"], answerable=[2]),
+)
 gold("a unit of offsets is unknown", {"q1": ["a"]}, offsets="bytes")
 run("a run is not a run", 7)
 run("the results of a query are not a dict or a list", {"q1": "a"})

@@ -1,5 +1,6 @@
 """Evaluation, comparison, explanation, plots."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 from karat import Run, compare, evaluate, explain
@@ -41,6 +42,18 @@ def asked() -> None:
         evaluate(gold, failing, "RR")
 
 
+case(
+    "a query without an answer has judgments",
+    lambda: evaluate([{"query_id": "q1", "relevant": ["a"], "answerable": False}], NEW, "RR"),
+)
+case(
+    "the threshold in the header of a run is not a number",
+    lambda: evaluate(
+        [{"query_id": "q1", "relevant": ["a"]}, {"query_id": "q2", "answerable": False}],
+        replace(Run.of(NEW), settings={"score_threshold": "high"}),
+        "RR",
+    ),
+)
 case("a preset is unknown", lambda: evaluate(GOLD, OLD, preset="nothing"))
 case("saved scores are given as a run", lambda: evaluate(GOLD, saved()))
 case("a retriever failed on some queries", asked)

@@ -19,6 +19,7 @@ QUERY_KEYS = (
     "any_of",
     "spans",
     "evidence",
+    "answerable",
     "results",
     "latency_ms",
     "calls",

@@ -502,6 +502,26 @@ def integers_of_text(text: pl.Series) -> pl.Series:
     return text.str.replace(r"^([+-]?[0-9]+)\.0*$", "$1").str.to_integer(strict=False)
 
 
+def flags(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
+    """Return a column of true and false, which may be written as text; empty cells become null.
+
+    >>> flags(pl.Series("answerable", ["true", "False", "", None]), "answerable").to_list()
+    [True, False, None, None]
+    """
+    if values.dtype in (pl.Boolean, pl.Null):
+        return values.cast(pl.Boolean).alias(field)
+    bad, parsed = values.is_not_null(), pl.repeat(None, values.len(), dtype=pl.Boolean, eager=True)
+    if values.dtype in (pl.String, pl.Categorical, pl.Enum):
+        text = values.cast(pl.String).str.strip_chars().str.to_lowercase()
+        parsed = text.replace_strict({"true": True, "false": False}, default=None)
+        bad = parsed.is_null() & (text != "").fill_null(value=False)
+    if bad.any():
+        row = first_row_number(bad)
+        problem = f"expected true or false, got {_format_value(values[row - 1])}"
+        raise locate(row, values.name, problem, "write true or false, or leave it empty")
+    return parsed.cast(pl.Boolean).alias(field)
+
+
 def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     """Return a column of integers ≥ 0, or raise an error for the first other value."""
     hint = "write a whole number of at least 0"

@@ -18,6 +18,7 @@ from karat.data.data_file import PathSource
 from karat.data.dict_runs import text_id
 from karat.data.gold_tables import (
     GRADE_HINT,
+    NO_CONTRADICTIONS,
     NO_EVIDENCE,
     NO_JUDGMENTS,
     NO_SPANS,
@@ -102,6 +103,10 @@ class Gold:
     def __post_init__(self) -> None:
         for name in ("empty_judgments", "empty_spans", "empty_evidence"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        queries = self.query_data
+        if queries is not None and queries.schema.get("answerable", pl.Boolean) != pl.Boolean:
+            is_answerable = frames.flags(queries["answerable"], "answerable")
+            object.__setattr__(self, "query_data", queries.with_columns(is_answerable))
         if self.spans is None and self.empty_spans:
             object.__setattr__(self, "spans", NO_SPANS)
         if self.evidence is None and self.empty_evidence:
@@ -188,14 +193,59 @@ class Gold:
 
     @property
     def fields(self) -> list[str]:
-        """The names of the query fields: all columns of `queries` except id and text.
+        """The names of the query fields: columns of `queries` except id, text and `answerable`.
 
         Examples
         --------
         >>> Gold.of([{"query_id": "q1", "relevant": ["a"], "topic": "billing"}]).fields
         ['topic']
         """
-        return [name for name in self.queries.columns if name not in ("query_id", "text")]
+        reserved = ("query_id", "text", "answerable")
+        return [name for name in self.queries.columns if name not in reserved]
+
+    @cached_property
+    def unanswerable(self) -> pl.Series:
+        """The ids of the queries without an answer (`answerable` is false), sorted as bytes.
+
+        They are excluded from every measure.
+
+        Examples
+        --------
+        >>> Gold.of([{"query_id": "q1", "answerable": False}]).unanswerable.to_list()
+        ['q1']
+        """
+        if self.query_data is None or "answerable" not in self.query_data.columns:
+            return pl.Series("query_id", [], pl.String)
+        is_unanswerable = ~self.query_data["answerable"].fill_null(value=True)
+        return self.query_data["query_id"].filter(is_unanswerable).sort()
+
+    @property
+    def unanswerable_with_gold(self) -> pl.DataFrame:
+        """The contradictions: queries without an answer that still have something to find.
+
+        The table (query_id, kind, n) has the kinds "relevant judgment", "span" and "evidence text".
+
+        Examples
+        --------
+        >>> Gold.of([{"query_id": "q", "relevant": ["a"], "answerable": False}]
+        ... ).unanswerable_with_gold.rows()
+        [('q', 'relevant judgment', 1)]
+        """
+        if not self.unanswerable.len():
+            return NO_CONTRADICTIONS
+        kinds = {
+            "relevant judgment": self.judgments.filter(pl.col("grade") > 0),
+            "span": NO_SPANS if self.spans is None else self.spans,
+            "evidence text": NO_EVIDENCE if self.evidence is None else self.evidence,
+        }
+        parts = [
+            table.filter(pl.col("query_id").is_in(self.unanswerable.implode()))
+            .group_by("query_id")
+            .len("n")
+            .select("query_id", pl.lit(kind).alias("kind"), pl.col("n").cast(pl.Int64))
+            for kind, table in kinds.items()
+        ]
+        return pl.concat([NO_CONTRADICTIONS, *parts]).sort("query_id", maintain_order=True)
 
     @classmethod
     def of(
@@ -688,6 +738,8 @@ class Gold:
         parts = [counted(self.queries.height, "query")]
         heights = {noun: 0 if table is None else table.height for noun, table in tables.items()}
         parts += [counted(height, noun) for noun, height in heights.items() if height]
+        if n_unanswerable := self.unanswerable.len():
+            parts.append(f"{counted(n_unanswerable, 'query')} without an answer")
         return f"<Gold{name}: {', '.join(parts)}>"
 
 
@@ -699,8 +751,12 @@ def gold_of_table(
 ) -> Gold:
     """Make gold from a table with one row per judgment, per span or per evidence text.
 
-    Other columns become query fields if their value is the same in all rows of each query.
+    Other columns become query fields if their value is the same in all rows of each query. A row
+    whose `answerable` is false may have no judgment, span or evidence text.
     """
+    if (name_of_flags := frames.column(table, ("answerable",))) is not None:
+        is_answerable = frames.flags(table[name_of_flags], "answerable", locate)
+        table = table.drop(name_of_flags).with_columns(is_answerable)
     if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import gold_of_rows, rows_of_table
 
@@ -717,13 +773,14 @@ def gold_of_table(
 
 
 def _gold_of_span_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
-    spans = spans_table(table, locate)
-    require_rows(table, "span")
     span_columns = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
+    rows, locate_row = _rows_with_gold(table, span_columns["doc_id"], locate)
+    spans = spans_table(rows, locate_row)
+    require_rows(table, "span")
     used = [frames.query_id_column(table), *span_columns.values()]
     return Gold(
         spans=spans,
-        query_data=query_fields(table, spans["query_id"], used),
+        query_data=_query_fields(table, spans["query_id"], used, locate),
         name=name,
         recognised=frames.recognised_columns(table, **span_columns),
     )
@@ -732,12 +789,13 @@ def _gold_of_span_rows(table: pl.DataFrame, name: str | None, locate: frames.Loc
 def _gold_of_evidence_rows(
     table: pl.DataFrame, text: str, name: str | None, locate: frames.Locate
 ) -> Gold:
-    evidence = evidence_table(table, text, locate)
+    rows, locate_row = _rows_with_gold(table, text, locate)
+    evidence = evidence_table(rows, text, locate_row)
     require_rows(table, "evidence text")
     used = [frames.query_id_column(table), text]
     return Gold(
         evidence=evidence,
-        query_data=query_fields(table, evidence["query_id"], used),
+        query_data=_query_fields(table, evidence["query_id"], used, locate),
         name=name,
         recognised=frames.recognised_columns(table, evidence=text),
     )
@@ -745,24 +803,54 @@ def _gold_of_evidence_rows(
 
 def _gold_of_judgment_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
     require_gold_column(table)
-    query_ids = frames.query_ids(table, locate)
+    all_query_ids = frames.query_ids(table, locate)
     item = frames.require_item_id_column(table)
     grade = frames.require_column(table, frames.GRADE, "the grade")
     require_rows(table, "judgment")
+    rows, locate_row = _rows_with_gold(table.with_columns(all_query_ids), item, locate)
     judgments = pl.DataFrame(
         [
-            query_ids,
-            frames.ids(table[item], "item_id", locate),
-            frames.whole_numbers(table[grade], "grade", locate, hint=GRADE_HINT),
+            rows["query_id"],
+            frames.ids(rows[item], "item_id", locate_row),
+            frames.whole_numbers(rows[grade], "grade", locate_row, hint=GRADE_HINT),
         ]
     )
     used = [frames.query_id_column(table), item, grade]
     return Gold(
         judgments,
-        query_data=query_fields(table, judgments["query_id"], used),
+        query_data=query_fields(table, all_query_ids, used),
         name=name,
         recognised=frames.recognised_columns(table, item_id=item, grade=grade),
     )
+
+
+def _rows_with_gold(
+    table: pl.DataFrame, column: str | None, locate: frames.Locate
+) -> tuple[pl.DataFrame, frames.Locate]:
+    """Return the rows without those of unanswerable queries that have nothing in a column.
+
+    Also return the function that makes errors for the remaining rows, with their original numbers.
+    """
+    if column is None or "answerable" not in table.columns:
+        return table, locate
+    has_nothing = table[column].is_null()
+    if table[column].dtype == pl.String:
+        has_nothing |= table[column] == ""
+    is_kept = ~has_nothing | table["answerable"].fill_null(value=True)
+    numbers = is_kept.arg_true()
+
+    def locate_row(row: int, field: str, problem: str, hint: str | None) -> InputError:
+        return locate(numbers[row - 1] + 1, field, problem, hint)
+
+    return table.filter(is_kept), locate_row
+
+
+def _query_fields(
+    table: pl.DataFrame, ids_with_gold: pl.Series, used: Sequence[str | None], locate: frames.Locate
+) -> pl.DataFrame | None:
+    """Return the fields of all queries, including those of rows without gold."""
+    has_all = ids_with_gold.len() == table.height
+    return query_fields(table, ids_with_gold if has_all else frames.query_ids(table, locate), used)
 
 
 def _gold_of_lists(

@@ -124,6 +124,7 @@ SPANS = {
 }
 NO_SPANS = pl.DataFrame(schema=SPANS)
 NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
+NO_CONTRADICTIONS = pl.DataFrame(schema={"query_id": pl.String, "kind": pl.String, "n": pl.Int64})
 TEXT_COLUMNS = ("query", "text", *frames.QUERY_TEXT, "title")
 """The columns that may hold the text of a query. The first existing one is used."""
 ANY_OF = {"query_id": pl.String, "group": pl.Int64, "item_id": pl.String}
@@ -143,6 +144,7 @@ def query_fields(
     unused = [column for column in table.columns if column not in used]
     fields = table.select(query_ids, *unused)
     _check_one_text_per_query(fields, frames.column(fields, frames.QUERY_TEXT))
+    _check_one_flag_per_query(fields)
     value_counts = (
         fields.group_by("query_id").agg(pl.col(unused).n_unique()).select(pl.col(unused).max())
     )
@@ -165,6 +167,19 @@ def _check_one_text_per_query(fields: pl.DataFrame, text: str | None) -> None:
             f"query {query!r} has different texts: {first!r} and {second!r}",
             field=text,
             hint="use a different id for each query, in a column query_id",
+        )
+
+
+def _check_one_flag_per_query(fields: pl.DataFrame) -> None:
+    """Raise an error for a query that is answerable in one row but not in another."""
+    if "answerable" not in fields.columns:
+        return
+    flags = fields.select("query_id", "answerable").unique(maintain_order=True)
+    if (is_repeated := flags["query_id"].is_duplicated()).any():
+        raise InputError(
+            f"query {flags['query_id'].filter(is_repeated)[0]!r} has different values",
+            field="answerable",
+            hint="write the same value in all rows of a query",
         )
 
 

@@ -40,7 +40,7 @@ SHAPE = (
     "name the columns or keys 'query_id' (the id) and 'query' (the text), or map a column: "
     "--column query=COLUMN"
 )
-_GOLD_KEYS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
+_GOLD_KEYS = {"karat", *GOLD_KEYS} - {"query_id", "query", "answerable"}
 _TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
 _SCHEMA = {"query_id": pl.String, "text": pl.String}
 
@@ -58,6 +58,7 @@ class QueryLine(msgspec.Struct, rename={"beir_id": "_id"}):
     user_input: str | None = None
     prompt: str | None = None
     title: str | None = None
+    answerable: bool | None = None
 
 
 def read_queries(
@@ -209,6 +210,8 @@ def _from_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error
     if text is not None:
         checked.append(frames.texts(table[text], "text", locate))
     fields = table.drop({query or "query_id", text or "text", "query_id", "text"}, strict=False)
+    if "answerable" in fields.columns:
+        fields = fields.with_columns(frames.flags(fields["answerable"], "answerable", locate))
     return pl.DataFrame([*checked, *fields.get_columns()])
 
 

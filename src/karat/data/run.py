@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from karat import checks
 from karat.data import frames
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
@@ -151,6 +152,24 @@ class Run:
         0
         """
         return 0 if self.errors is None else self.errors.height
+
+    @property
+    def score_threshold(self) -> float | None:
+        """The `score_threshold` in the settings of the retriever; None if it had none.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a"]}).score_threshold is None
+        True
+        """
+        threshold = self.settings.get("score_threshold")
+        if threshold is None:
+            return None
+        return checks.finite(
+            threshold,
+            "settings.score_threshold",
+            hint="write a number in the header of the run, or remove the setting",
+        )
 
     @classmethod
     def of(

@@ -37,11 +37,19 @@ from karat.match.id_overlap import (
 )
 from karat.match.spans import relevant_spans, require_code_points
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
-from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyInput, FamilyName, read_inputs
+from karat.measures.families import (
+    BY_GOLD,
+    FAMILIES,
+    UNANSWERABLE,
+    UNKNOWN,
+    FamilyInput,
+    FamilyName,
+    read_inputs,
+)
 from karat.measures.name_parser import AnyMeasure, parse_all, resolve_measure
 from karat.measures.plan import check_run, usage_measures, usage_notes
 from karat.measures.presets import preset_named
-from karat.measures.scoring import score_inputs
+from karat.measures.scoring import UNANSWERABLE_IN_RUN, UNANSWERABLE_RETURNED, score_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +109,7 @@ class LocalSession:
         if self.corpus is not None:
             with _located_errors(path_of(gold)):
                 self.gold = self.gold.in_code_points(self.corpus)
+        _warn_of_contradictions(self.gold)
         self.prepared = prepare(self.gold)
         self.candidates = _gold_kinds(self.prepared) if measures is None else ()
         """The kinds of gold to choose default measures from; empty if measures were given."""
@@ -199,6 +208,7 @@ class LocalSession:
         if table.counts[UNKNOWN.key] == run.query_ids.len():
             raise _no_shared_query(self.prepared.query_ids, run.query_ids)
         notes = [*_grade_scale_notes(plan), *self.usage_notes]
+        notes += _unanswerable_notes(table.counts, run, self.settings)
         if self.settings:
             notes.append(_cut_note(whole, run, self.prepared.query_ids, self.settings))
         if renamed:
@@ -347,6 +357,39 @@ def _cut_note(whole: Run, cut: Run, query_ids: pl.Series, settings: ListCut) -> 
     if not n_emptied:
         return note
     return f"{note}; {counted(n_emptied, 'query')} {'has' if n_emptied == 1 else 'have'} no results"
+
+
+def _unanswerable_notes(counts: dict[str, int], run: Run, settings: ListCut) -> Iterator[str]:
+    """Yield how often a run returned something although there is no answer."""
+    n_queries, n_in_run = counts[UNANSWERABLE.key], counts[UNANSWERABLE_IN_RUN]
+    if not n_queries:
+        return
+    thresholds = [t for t in (run.score_threshold, settings.score_threshold) if t is not None]
+    if thresholds:
+        what = f"items with a score of at least {max(thresholds):g} (score_threshold)"
+    else:
+        what = "items (no score_threshold is set)"
+    returned = f"{counts[UNANSWERABLE_RETURNED]:,} of {counted(n_queries, 'query')}"
+    note = f"returned {what} for {returned} without an answer"
+    if n_absent := n_queries - n_in_run:
+        note += f"; {n_absent:,} of them {'is' if n_absent == 1 else 'are'} not in the run"
+    yield note
+
+
+def _warn_of_contradictions(gold: Gold) -> None:
+    """Warn of queries that gold marks as unanswerable although it lists something to find."""
+    contradicting = gold.unanswerable_with_gold
+    if contradicting.height:
+        n_queries, query = contradicting["query_id"].n_unique(), contradicting["query_id"][0]
+        warnings.warn(
+            KaratWarning(
+                f"{counted(n_queries, 'query')} of gold {'is' if n_queries == 1 else 'are'} marked "
+                "as unanswerable but "
+                f"{'has' if n_queries == 1 else 'have'} judgments, spans or evidence"
+                f"{for_example(n_queries, repr(query))}; left out of every measure"
+            ),
+            stacklevel=4,
+        )
 
 
 def _require_items(chunks: Chunks, run: Run) -> None:

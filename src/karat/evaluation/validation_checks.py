@@ -41,6 +41,7 @@ KINDS = {
     "no-item-retrieved": ("error", "no relevant id appears in any run"),
     "no-document-retrieved": ("error", "no document of gold appears in any run"),
     "no-shared-query": ("error", "gold and the run have no query in common"),
+    "unanswerable-with-gold": ("error", "a query without an answer has something to find"),
     "zero-length": ("warning", "a span is empty, so it is not counted"),
     "blank": ("warning", "a span contains only white space"),
     "overlap": ("warning", "a span overlaps another of the same query; characters count once"),
@@ -196,6 +197,7 @@ def query_findings(finder: Finder, reading: TolerantReading) -> Iterator[Finding
     skipped = [note.place["query_id"] for note in reading.notes if "start" in note.place]
     with_gold.append(pl.Series("query_id", skipped, pl.String))
     empty = {*gold.query_ids_judged, *gold.empty_spans}
+    with_gold.append(gold.unanswerable)  # has nothing to find on purpose
     yield from finder.findings(
         "no-gold",
         gold.query_ids.to_frame().join(pl.concat(with_gold).to_frame(), on="query_id", how="anti"),
@@ -205,7 +207,14 @@ def query_findings(finder: Finder, reading: TolerantReading) -> Iterator[Finding
             else "it has no judgments, spans or evidence"
         ),
     )
-    grades = gold.judgments.group_by("query_id").agg(pl.len(), pl.col("grade").max())
+    yield from finder.findings(
+        "unanswerable-with-gold",
+        gold.unanswerable_with_gold,
+        lambda row: f"answerable is false, but it has {counted(row['n'], row['kind'])}",
+        "remove answerable, or remove the judgments, spans and evidence texts of the query",
+    )
+    judgments = gold.judgments.filter(~pl.col("query_id").is_in(gold.unanswerable.implode()))
+    grades = judgments.group_by("query_id").agg(pl.len(), pl.col("grade").max())
     yield from finder.findings(
         "nothing-relevant",
         grades.filter(pl.col("grade") <= 0),

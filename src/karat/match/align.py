@@ -1,9 +1,10 @@
 """Align the rows of a run with the queries of gold and with the table of chunks.
 
 Queries are aligned by their position in gold: `query_numbers`, `query_and_rank`,
-`answered_queries` and `failed_queries`. Items are aligned by hashes of (query, item) pairs:
-`pair_hashes` and `all_distinct`. `with_chunk_columns` and `fill_from_chunks` add what a run lacks
-from the table of chunks, and `collapse_to_documents` turns a run of chunks into one of documents.
+`answered_queries`, `failed_queries` and `returned_queries`. Items are aligned by hashes of (query,
+item) pairs: `pair_hashes` and `all_distinct`. `with_chunk_columns` and `fill_from_chunks` add what
+a run lacks from the table of chunks, and `collapse_to_documents` turns a run of chunks into one of
+documents.
 """
 
 from __future__ import annotations
@@ -56,6 +57,21 @@ def failed_queries(query_ids: pl.Series, run: Run) -> Flags:
         return np.zeros(query_ids.len(), np.bool_)
     flags: Flags = query_ids.is_in(run.errors["query_id"].implode()).to_numpy()
     return flags
+
+
+def returned_queries(query_ids: pl.Series, run: Run) -> Flags:
+    """Return for which gold queries the run returned at least one item.
+
+    If the header of the run has a `score_threshold`, items with a lower score do not count.
+    """
+    threshold = run.score_threshold
+    query, _ = query_and_rank(query_ids, run)
+    if threshold is not None and "score" in run.results.columns:
+        is_counted = (run.results["score"] >= threshold).fill_null(value=True).to_numpy()
+        query = query[is_counted]
+    returned = np.zeros(query_ids.len(), np.bool_)
+    returned[query[query >= 0]] = True
+    return returned
 
 
 def pair_hashes(

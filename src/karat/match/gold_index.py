@@ -56,6 +56,12 @@ class PreparedGold:
         return flags
 
     @cached_property
+    def unanswerable(self) -> Flags:
+        """Which queries have no answer."""
+        flags: Flags = self.query_ids.is_in(self.gold.unanswerable.implode()).to_numpy()
+        return flags
+
+    @cached_property
     def has_evidence(self) -> Flags:
         """Which queries have a list of evidence texts, even an empty one."""
         evidence = NO_EVIDENCE if self.gold.evidence is None else self.gold.evidence

@@ -180,6 +180,14 @@ def _repeats_outcome(conventions: Conventions, _: Collection[Family]) -> str:
 
 
 UNKNOWN = Reason("unknown", "{} of the run not in gold", _always)
+UNANSWERABLE = Reason(
+    "unanswerable",
+    "{} without an answer",
+    _always,
+    detail=lambda _: (
+        "gold marks this query as one without an answer (answerable: false), so it is left out"
+    ),
+)
 NOT_RUN = Reason(
     "not_run",
     "{} of gold not in the run",
@@ -450,6 +458,7 @@ BY_GOLD: dict[str, Family] = {str(family.gold): family for family in (SPAN, EVID
 
 _REASONS = (
     UNKNOWN,
+    UNANSWERABLE,
     *(family.absent for family in _ALL if family.reads_gold),
     NOT_RUN,
     NO_TIMINGS,
@@ -466,7 +475,16 @@ REASONS: dict[str, Reason] = {reason.key: reason for reason in _REASONS}
 def read_inputs(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, FamilyInput]:
     """Match gold and run for each family in the plan."""
     return {
-        name: family.read(gold, run, plan)
+        name: _without_unanswerable(family.read(gold, run, plan), gold)
         for name, family in FAMILIES.items()
         if name in plan.families
     }
+
+
+def _without_unanswerable(reading: FamilyInput, gold: PreparedGold) -> FamilyInput:
+    """Remove the gold and the counts of queries without an answer."""
+    if not gold.unanswerable.any():
+        return reading
+    is_answerable = ~gold.unanswerable
+    counts = {key: np.where(is_answerable, count, 0) for key, count in reading.counts.items()}
+    return replace(reading, has_gold=reading.has_gold & is_answerable, counts=counts)

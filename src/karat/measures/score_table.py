@@ -27,8 +27,10 @@ class ScoreTable:
     counts : dict of str to int
         `queries` is the number of queries, `in_common` the number of those that are in the run,
         `relevant` the number of relevant items, `relevant_found` the number of those that were
-        retrieved. For each reason such as `missing`, `failed`, `no_judgments`, `no_relevant`,
-        `unpriced` and `repeats`, it is the number of queries, calls or items to which it applies.
+        retrieved. Of the `unanswerable` queries, `unanswerable_in_run` are in the run, and for
+        `unanswerable_returned` it returned items above its `score_threshold`. For each reason
+        such as `missing`, `failed`, `no_judgments`, `no_relevant`, `unpriced` and `repeats`, it is
+        the number of queries, calls or items to which it applies.
     weights : polars.DataFrame, optional
         One row per query: the denominators of the measures that are combined as `micro`.
     holes : polars.DataFrame, optional

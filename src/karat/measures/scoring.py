@@ -13,7 +13,7 @@ from karat.arrays import Flags, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted, for_example
-from karat.match.align import answered_queries, failed_queries
+from karat.match.align import answered_queries, failed_queries, returned_queries
 from karat.match.evidence import EvidenceMatches
 from karat.match.gold_index import PreparedGold, prepare
 from karat.match.hits import Hits
@@ -23,6 +23,7 @@ from karat.measures.families import (
     FAMILIES,
     MISSING,
     REASONS,
+    UNANSWERABLE,
     UNKNOWN,
     FamilyInput,
     FamilyName,
@@ -35,7 +36,17 @@ from karat.measures.score_table import ScoreTable
 from karat.measures.trace import Trace, tracing
 from karat.measures.unjudged import judged_shares, upper_bounds
 
-COUNTS = ("queries", "in_common", *REASONS, "relevant", "relevant_found")
+UNANSWERABLE_IN_RUN = "unanswerable_in_run"
+UNANSWERABLE_RETURNED = "unanswerable_returned"
+COUNTS = (
+    "queries",
+    "in_common",
+    *REASONS,
+    UNANSWERABLE_IN_RUN,
+    UNANSWERABLE_RETURNED,
+    "relevant",
+    "relevant_found",
+)
 """The keys of the counts of a score table."""
 
 
@@ -128,11 +139,24 @@ def counts_by_query(
             "queries": np.ones_like(present),
             "in_common": _has_any_gold(readings) & present,
             MISSING.key: _is_scored_by_gold(readings, present) & ~present,
-            FAILED.key: failed_queries(prepared.query_ids, run),
+            FAILED.key: failed_queries(prepared.query_ids, run) & ~prepared.unanswerable,
         }
-        | _gold_counts(plan, readings)
+        | _unanswerable_counts(prepared, run, present)
+        | _gold_counts(prepared, plan, readings)
         | {key: counts for reading in readings.values() for key, counts in reading.counts.items()}
     )
+
+
+def _unanswerable_counts(prepared: PreparedGold, run: Run, present: Flags) -> dict[str, Flags]:
+    """Return which queries have no answer, which of them were run, and which returned items."""
+    if not prepared.unanswerable.any():
+        return {}
+    returned = returned_queries(prepared.query_ids, run)
+    return {
+        UNANSWERABLE.key: prepared.unanswerable,
+        UNANSWERABLE_IN_RUN: prepared.unanswerable & present,
+        UNANSWERABLE_RETURNED: prepared.unanswerable & returned,
+    }
 
 
 def _presence(
@@ -159,7 +183,9 @@ def _is_scored_by_gold(readings: dict[FamilyName, FamilyInput], present: Flags) 
     return is_scored
 
 
-def _gold_counts(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[str, Ints | Flags]:
+def _gold_counts(
+    prepared: PreparedGold, plan: Plan, readings: dict[FamilyName, FamilyInput]
+) -> dict[str, Ints | Flags]:
     """Return for each family which queries have no gold, and which have nothing to find in it.
 
     A query has nothing to find if that is true for any measure that `no_gold` applies to.
@@ -168,7 +194,7 @@ def _gold_counts(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[st
     for name, reading in readings.items():
         family = FAMILIES[name]
         if family.reads_gold:
-            counts[family.absent.key] = ~reading.has_gold
+            counts[family.absent.key] = ~reading.has_gold & ~prepared.unanswerable
         flags = [
             reading.nothing_to_find(measure)
             for measure in plan.of_family(name)

@@ -21,7 +21,7 @@ ENDINGS = (".jsonl", ".ndjson")
 _NATIVE_KEY = re.compile(rb'"(karat|query_id)"\s*:')
 _KIND = re.compile(rb'"kind"\s*:\s*"(gold|run)"')
 _KEY = re.compile(rb'"([\w-]+)"\s*:')
-_GOLD_KEYS = ("relevant", "spans", "evidence")
+_GOLD_KEYS = ("relevant", "spans", "evidence", "answerable")
 _RUN_KEYS = ("results", "error", "latency_ms")
 # In nested JSON the first value is an object or a list, so any other value means a native line.
 _PLAIN_FIRST_VALUE = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[^\s{[]')

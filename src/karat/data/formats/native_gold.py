@@ -52,7 +52,7 @@ from karat.data.gold_tables import ANY_OF, NO_EVIDENCE, NO_JUDGMENTS, SPANS
 from karat.errors import SWAPPED, InputError
 
 EVIDENCE = dict(NO_EVIDENCE.schema)
-GOLD_KEYS = {"query_id", "query", "relevant", "any_of", "spans", "evidence"}
+GOLD_KEYS = {"query_id", "query", "relevant", "any_of", "spans", "evidence", "answerable"}
 ALIASES = {
     "query_id": QUERY_ID[1:],
     "query": QUERY_TEXT[1:],
@@ -95,6 +95,7 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
     any_of: list[list[Id]] | None = None
     spans: list[Span] | None = None
     evidence: list[str] | None = None
+    answerable: bool | None = None
 
 
 def read_gold(source: DataFile, refuse: Refuse = raise_error) -> Gold:
@@ -186,6 +187,7 @@ def _gold(records: Numbered[Any], header: Header, error: MakeError, refuse: Refu
     for number, record in records:
         rows.add(number, record)
     names = dict.fromkeys(name for fields in rows.queries.values() for name in fields)
+    names.pop("answerable", None)
     warn_of_misspelled_keys(names, RESERVED_KEYS - {"query"}, header.name)
     rows.hashed.warn("gold")
     return rows.to_gold(header)
@@ -238,7 +240,7 @@ class _GoldRows:
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # the column `text` has the query itself
         check_depth(fields, number, self.error)
-        self.queries[query] = {"text": line.query} | fields
+        self.queries[query] = {"text": line.query, "answerable": line.answerable} | fields
         return query
 
     def _refuse_run_line(self, number: int, record: Mapping[str, Any]) -> None:

@@ -79,7 +79,10 @@ def gold_table(
             hint="write a .jsonl file, which can store fields with any name and type",
         )
     _refuse_second_text(queries, target)
-    return gold.judgments.join(queries, on="query_id", how="left", maintain_order="left")
+    # A query without an answer has no judgments, but must not become an unknown query.
+    unjudged = gold.unanswerable.filter(~gold.unanswerable.is_in(gold.judgments["query_id"]))
+    rows = pl.concat([gold.judgments, unjudged.to_frame()], how="diagonal")
+    return rows.join(queries, on="query_id", how="left", maintain_order="left")
 
 
 def _refuse_second_text(queries: pl.DataFrame, target: str) -> None:
@@ -453,8 +456,11 @@ def _format(
         return replace(run, recognised=source.columns.in_their_names(run.recognised))
 
     def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
-        write(gold_table(gold, target, is_unsupported), file)
-        return warn_of_gold_losses(gold, target, fields=True, empty=False)
+        table = gold_table(gold, target, is_unsupported)
+        write(table, file)
+        return warn_of_gold_losses(
+            gold, target, fields=True, empty=False, queries=table["query_id"].n_unique()
+        )
 
     def write_run(run: Run, file: IO[bytes]) -> WriteReport:
         write(run_table(run, target), file)

@@ -29,6 +29,7 @@ FindingKind = Literal[
     "unjudged",
     "group",
     "duplicates",
+    "unanswerable",
 ]
 
 RUN_COLOURS = 8

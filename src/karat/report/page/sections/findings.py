@@ -19,7 +19,8 @@ from karat.evaluation.remarks import main_measure, n_missing
 from karat.evaluation.scores import Scores
 from karat.match.align import query_and_rank
 from karat.measures import Measure
-from karat.measures.families import FAILED, REPEATS
+from karat.measures.families import FAILED, REPEATS, UNANSWERABLE
+from karat.measures.scoring import UNANSWERABLE_RETURNED
 from karat.report.cells import format_value, measure_named
 from karat.report.page.model import KeyFinding, Queries, Quote
 from karat.report.page.queries.gold_kinds import GOLD_KINDS, MissedGold
@@ -57,6 +58,7 @@ def findings(
         _nothing_found(scores, queries),
         _groups(scores, measure, queries),
         _repeats(scores, opened),
+        _unanswerable(scores),
     ]
     return [finding for kind in kinds for finding in islice(kind, _MAX_PER_KIND)]
 
@@ -147,6 +149,17 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
             text = f"{queries} {_is_or_are(n)} not in {score.name}."
             show = {"run": score.name, "outcome": "missing"}
             yield KeyFinding("missing", text, show, f"{n:,}")
+
+
+def _unanswerable(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
+    """Yield how often runs returned something for queries without an answer."""
+    for score in scores:
+        counts = score.table.counts
+        if n := counts[UNANSWERABLE_RETURNED]:
+            total = counts[UNANSWERABLE.key]
+            text = f"{score.name} returned something for {_share_of(n, total, 'query')} without"
+            show = {"run": score.name, "outcome": "left_out"}
+            yield KeyFinding("unanswerable", f"{text} an answer.", show, f"{n:,} of {total:,}")
 
 
 def _unjudged(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
@@ -272,7 +285,9 @@ def _values_by_label(
 def categorical_fields(fields: pl.DataFrame) -> list[str]:
     """Return the fields that group the queries: those with at least two values, but few."""
     return [
-        column.name for column in fields.iter_columns() if 2 <= column.n_unique() <= _MAX_LABELS
+        column.name
+        for column in fields.iter_columns()
+        if column.name != "answerable" and 2 <= column.n_unique() <= _MAX_LABELS
     ]
 
 
