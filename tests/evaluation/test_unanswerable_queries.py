@@ -2,10 +2,11 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
@@ -40,8 +41,6 @@ def run_record(query: str, items: str, score: float = 0.5) -> dict:
 
 
 def with_threshold(run: Run, threshold) -> Run:
-    from dataclasses import replace
-
     return replace(run, settings={"score_threshold": threshold})
 
 
@@ -66,6 +65,7 @@ def queries(draw):
     return [*gold, gold_record("zz")], [*run, run_record("zz", "a")]
 
 
+@settings(max_examples=10)
 @given(queries(), st.sampled_from([None, 0.5]), st.sampled_from(["family", "one", "skip"]))
 def test_any_partition_gives_the_same_table(data, threshold, no_gold):
     gold, run = Gold.of(data[0]), with_threshold(Run.of(data[1]), threshold)
@@ -77,6 +77,7 @@ def test_any_partition_gives_the_same_table(data, threshold, no_gold):
     assert joined.counts == whole.counts | {"unknown": 0}
 
 
+@settings(max_examples=20)
 @given(queries(), st.sampled_from(["family", "zero", "one", "recall", "skip"]))
 def test_values_are_those_without_the_unanswerable_queries(data, no_gold):
     records, run = data

@@ -198,6 +198,11 @@ gold(
     "gold.csv",
     "query_id,item_id,grade,answerable\nq1,a,1,\nq2,,,no\n",
 )
+gold(
+    "a grade below a row without an item is not an integer",
+    "gold.csv",
+    "query_id,item_id,grade,answerable\nq1,,,false\nq2,a,high,\n",
+)
 case("a grade in a Parquet file is not an integer", lambda: Gold.read(parquet()))
 case(
     "a field of queries has the name of a column of the table",

@@ -80,7 +80,9 @@ def gold_table(
         )
     _refuse_second_text(queries, target)
     # A query without an answer has no judgments, but must not become an unknown query.
-    unjudged = gold.unanswerable.filter(~gold.unanswerable.is_in(gold.judgments["query_id"]))
+    unjudged = gold.unanswerable.filter(
+        ~gold.unanswerable.is_in(gold.judgments["query_id"].implode())
+    )
     rows = pl.concat([gold.judgments, unjudged.to_frame()], how="diagonal")
     return rows.join(queries, on="query_id", how="left", maintain_order="left")
 
