@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import karat
@@ -499,21 +498,6 @@ def test_measures_are_listed_with_one_line_each(command):
     by_name = {row["name"]: row for row in json.loads(out)}
     assert by_name["RBP"]["parameters"]["p"]["default"] == 0.8
     assert by_name["FirstRelevant"]["higher_is_better"] is False
-
-
-def test_demo_scores_its_example_and_lists_its_files(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = command("demo")
-    assert code == 0
-    assert "nDCG@10" in out
-    assert "The files are in karat-demo:" in out
-    assert max(map(len, out.splitlines())) <= 80
-    *wrote, advice = err.splitlines()
-    assert wrote[0] == "wrote karat-demo/scores.json"
-    assert re.fullmatch(r"wrote karat-demo/report\.html \(\d+(\.\d)? [kM]B\)", wrote[1])
-    assert advice.startswith("next: karat compare karat-demo/")
-    assert len(pl.read_ndjson("karat-demo/support-faq.jsonl", infer_schema_length=None)) == 13
-    check_refused(command("demo", "karat-demo/bm25.run"), "karat-demo/bm25.run")
 
 
 def test_version_and_help(command):

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from karat.cli.demo import copy_example
 from karat.cli.main import app
+from karat.demo import build_demo
 from messages.cases import Section, written
 
 SECTION = Section("cli")
@@ -47,15 +47,25 @@ command("a body is not JSON", *ASK, "-o", "x.jsonl", "--body", "{x", volatile="(
 command("a body has a long number", *ASK, "-o", "x.jsonl", "--body", f'{{"a":{"9" * 5000}}}')
 command("a body is very deep", *ASK, "-o", "x.jsonl", "--body", "[" * 10**5)
 command("a body is not an object", *ASK, "-o", "x.jsonl", "--body", "[]")
-case("a file is where the example is to be written", lambda: copy_example(Path(written("x", ""))))
+case("a file is where the demo is to be written", lambda: build_demo(Path(written("x", ""))))
 
 
 def unwritable():
     with patch("pathlib.Path.mkdir", side_effect=PermissionError(13, "Permission denied")):
-        copy_example(Path("demo"))
+        build_demo(Path("demo"))
 
 
-case("the folder of the example cannot be made", unwritable)
+def after_demo(change) -> None:
+    """Start the demo in a folder with a file that it must not replace."""
+    Path("demo").mkdir()
+    Path("demo/gold.jsonl").write_text("mine")
+    Path("demo/.karat-demo.json").write_text(change)
+    build_demo(Path("demo"))
+
+
+case("the folder of the demo cannot be made", unwritable)
+case("a file of somebody else is in the folder of the demo", lambda: after_demo("{}"))
+case("a file of the demo was changed", lambda: after_demo('{"gold.jsonl": "0"}'))
 
 
 command(

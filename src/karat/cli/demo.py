@@ -1,35 +1,12 @@
-"""`karat demo`: score example data."""
+"""`karat demo`: compare retrievers on the handbook of karat."""
 
 from __future__ import annotations
 
-from importlib.resources import files
-from importlib.util import find_spec
+import webbrowser
 from pathlib import Path
 
-import click
-
 from karat.cli.options import FILE
-from karat.cli.parameters import Argument, command
-from karat.errors import InputError
-from karat.files import writing
-
-GOLD = "support-faq.jsonl"
-RUNS = ("bm25.run", "hybrid.jsonl")
-
-
-def copy_example(folder: Path) -> tuple[Path, list[Path]]:
-    """Copy gold and runs into a folder, and return their paths."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError("expected a folder, got a file", path=folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder cannot be created ({error.strerror})", path=folder) from error
-    for name in (GOLD, *RUNS):
-        content = files("karat").joinpath("docs", "faq", name).read_bytes()
-        with writing(folder / name) as file:
-            file.write(content)
-    return folder / GOLD, [folder / name for name in RUNS]
+from karat.cli.parameters import Argument, Option, command
 
 
 @command(
@@ -39,26 +16,23 @@ def copy_example(folder: Path) -> tuple[Path, list[Path]]:
         metavar="FOLDER",
         type=FILE,
         default=Path("karat-demo"),
-        text="The folder for the example files.  [default: karat-demo]",
+        text="The folder for the files of the demo.  [default: karat-demo]",
     ),
+    Option("--open", "open_", panel="Output", is_flag=True, help="Open the report in a browser."),
 )
-def demo_command(folder: Path) -> None:
-    """Copy example data into a folder and score it."""
-    from karat.cli.evaluate import evaluate_command
-    from karat.report.page.scripts import REQUIRED
+def demo_command(folder: Path, open_: bool) -> None:
+    """Compare retrievers on karat's handbook, and write a report to a folder.
 
-    gold, runs = copy_example(folder)
-    names = [str(run) for run in runs]
-    outputs = [folder / "scores.json"]
-    if all(map(find_spec, REQUIRED)):
-        outputs.append(folder / "report.html")
-    print(f"The files are in {folder}:")
-    print(f"  {gold.name}  what should be found")
-    for run in runs:
-        print(f"  {run.name.ljust(len(gold.name))}  what was found")
-    written = " ".join(f"-o {path}" for path in outputs)
-    command = [f"$ karat eval {gold}", *names, f"--by category {written}"]
-    print("\n" + " \\\n    ".join(command) + "\n", flush=True)
-    click.get_current_context().invoke(
-        evaluate_command, gold=str(gold), runs=names, by=("category",), output=outputs
-    )
+    Takes less than a minute and uses no network. Files in the folder that the demo did not write,
+    or that were changed since, are never replaced.
+    """
+    from karat.cli.progress import progress
+    from karat.demo import build_demo
+    from karat.report.renderers import terminal
+
+    with progress(is_shown=True, is_kept=False) as watch:
+        demo = build_demo(folder, watch)
+    terminal.show(demo.document())
+    print("", *demo.next_steps(), sep="\n")
+    if open_ and demo.report is not None:
+        webbrowser.open(demo.report.resolve().as_uri())

@@ -110,7 +110,7 @@ class Lines(Quiet):
 class Bar(Quiet):
     """Draws a bar in a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool = True) -> None:
         super().__init__()
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -120,6 +120,7 @@ class Bar(Quiet):
             TaskProgressColumn(),
             TextColumn("{task.description}", markup=False),
             console=Console(stderr=True),
+            transient=not is_kept,
         )
         self._task: Any = None
 
@@ -153,8 +154,10 @@ class Bar(Quiet):
         self._progress.stop()
 
 
-def progress(is_shown: bool) -> Quiet:
-    """Return a progress display for standard error."""
+def progress(is_shown: bool, *, is_kept: bool = True) -> Quiet:
+    """Return a progress display for standard error; `is_kept` leaves the last state there."""
     if not is_shown:
         return Quiet()
-    return Bar() if sys.stderr.isatty() else Lines()
+    if sys.stderr.isatty():
+        return Bar(is_kept=is_kept)
+    return Lines() if is_kept else Quiet()

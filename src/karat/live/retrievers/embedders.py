@@ -5,6 +5,7 @@ An embedder is the model of wordllama, a function, or an OpenAI-compatible endpo
 
 from __future__ import annotations
 
+import logging
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -76,8 +77,13 @@ class WordLlamaEmbedder(Embedder):
                 field="embedder",
                 hint="pip install 'karat[dense]', or set another embedder",
             )
+        root = logging.getLogger()
+        handlers, level = root.handlers[:], root.level
         import wordllama
 
+        # Importing wordllama makes all libraries print their log messages; undo that.
+        root.handlers[:] = handlers
+        root.setLevel(level)
         folder = Path(wordllama.__file__).parent
         self._model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
         self.settings = {"embedder": WORDLLAMA, "embedder_version": version("wordllama")}
