@@ -21,7 +21,7 @@ from karat.report.page.sections import card
 from support.commands import check_refused
 from support.errors import refused
 
-EXAMPLES = Path(karat.__file__).parent / "examples"
+EXAMPLES = Path(karat.__file__).parent / "docs" / "faq"
 GOLD = str(EXAMPLES / "support-faq.jsonl")
 RUNS = [str(EXAMPLES / "bm25.run"), str(EXAMPLES / "hybrid.jsonl")]
 

@@ -43,7 +43,7 @@ def build_report(name: str, folder: Path, *, small: bool = False) -> Path:
 
 
 def _demo(small: bool) -> karat.Comparison:
-    with as_file(files("karat") / "examples") as folder:
+    with as_file(files("karat") / "docs" / "faq") as folder:
         return karat.compare(
             folder / "support-faq.jsonl",
             {"bm25": folder / "bm25.run", "hybrid": folder / "hybrid.jsonl"},

@@ -19,7 +19,7 @@ def write_faq(folder: Path) -> None:
     """Copy the example of the package: 12 queries, two runs."""
     target = folder / "faq"
     target.mkdir(parents=True)
-    for source in files("karat").joinpath("examples").iterdir():
+    for source in files("karat").joinpath("docs", "faq").iterdir():
         (target / source.name).write_bytes(source.read_bytes())
 
 
