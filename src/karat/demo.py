@@ -158,16 +158,14 @@ class Demo:
         if clear is None:
             yield "No clear winner: every difference may be chance."
         else:
-            names = " over ".join(scores.name for scores in clear)
-            values = " to ".join(_percent(scores[ANSWER_TEXT]) for scores in clear)
-            yield f"Clear winner: {names}, {values} of answers ({self._p(clear)})."
+            yield f"Clear: {clear[0].name} beats {clear[1].name}, {self._values(clear)}."
         if close is not None:
-            better, worse = map(_with_value, close)
-            yield f"Too close to call: {better}, {worse} ({self._p(close)})."
+            yield f"Too close to call: {close[0].name} or {close[1].name}, {self._values(close)}."
 
-    def _p(self, pair: tuple[Scores, Scores]) -> str:
+    def _values(self, pair: tuple[Scores, Scores]) -> str:
         p = self.p_of(*pair)
-        return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+        values = " to ".join(_percent(scores[ANSWER_TEXT]) for scores in pair)
+        return f"{values} of answers ({'p < 0.001' if p < 0.001 else f'p = {p:.2g}'})"
 
     def next_steps(self) -> list[str]:
         """Return the lines below the table, which must not be wrapped: an address and commands."""
@@ -210,10 +208,6 @@ class Demo:
         if self.report is None:
             return "For a report to open: pip install 'karat[report]', then karat demo again"
         return f"Open {self.report.resolve().as_uri()}"
-
-
-def _with_value(scores: Scores) -> str:
-    return f"{scores.name} {_percent(scores[ANSWER_TEXT])}"
 
 
 def _percent(value: float | None) -> str:
