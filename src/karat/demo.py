@@ -45,7 +45,7 @@ from karat.report.sheet import Sheet
 from karat.stats.power import ALPHA
 
 ANSWER_TEXT, PAGES, TIME = "span.recall@2000c", "R@5", "latency.p50"
-MEASURES = (ANSWER_TEXT, "span.iou@2000c", "evidence.coverage@5", PAGES, "nDCG@10", TIME)
+MEASURES = (ANSWER_TEXT, "evidence.coverage@5", PAGES, "nDCG@10", TIME)
 """The first one decides. At equal k, larger chunks would win; equal characters are fair."""
 TOP_K = 20
 _WARMUP = 5  # queries before latencies count

@@ -240,7 +240,7 @@ class _GoldRows:
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # the column `text` has the query itself
         check_depth(fields, number, self.error)
-        self.queries[query] = {"text": line.query, "answerable": line.answerable} | fields
+        self.queries[query] = {"text": line.query} | fields | {"answerable": line.answerable}
         return query
 
     def _refuse_run_line(self, number: int, record: Mapping[str, Any]) -> None:
