@@ -9,7 +9,7 @@ SHOTS ?= build/shots
 .PHONY: demo test check bench test-slow test-integration test-lowest messages shots clean
 
 demo: $(VENV)/.installed
-	$(BIN)/karat demo
+	@$(BIN)/karat demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(COVERAGE),--cov --cov-report=term)

@@ -5,11 +5,13 @@ import importlib.util
 import json
 import shlex
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 import karat
+import karat.cli.demo
 import karat.demo
 from karat.demo import ANSWER_TEXT, MEASURES, Demo, build_demo
 from karat.stats.power import ALPHA
@@ -177,6 +179,28 @@ def test_interrupted_demo_can_be_started_again(tmp_path):
     (tmp_path / ".karat-demo.json").write_text("[]")  # not a list of files: nothing is replaced
     with pytest.raises(karat.InputError), files:
         pass
+
+
+@pytest.mark.parametrize(
+    ("invoked", "on_path", "program"),
+    [
+        ("bin/karat", "bin/karat", "karat"),
+        ("bin/karat", None, "bin/karat"),
+        ("bin/karat", "other/karat", "bin/karat"),
+        ("karat/__main__.py", None, f"{sys.executable} -m karat"),
+        ("absent/karat", None, "karat"),
+    ],
+)
+def test_commands_name_the_program_that_was_started(
+    tmp_path, monkeypatch, invoked, on_path, program
+):
+    monkeypatch.chdir(tmp_path)
+    for path in ("bin/karat", "other/karat", "karat/__main__.py"):
+        Path(path).parent.mkdir()
+        Path(path).touch()
+    monkeypatch.setattr("shutil.which", lambda _: on_path)
+    monkeypatch.setattr(sys, "argv", [invoked])
+    assert karat.cli.demo._program() == program
 
 
 def test_file_in_place_of_the_folder_is_refused(command, tmp_path):

@@ -123,13 +123,13 @@ class Demo:
                     yield better, worse
 
     def commands(self) -> list[str]:
-        """Return three commands to try next; each works in the current folder."""
+        """Return three commands of karat to try next; each works in the current folder."""
         gold, leader = self.folder / "gold.jsonl", self.ranking[0]
         run = _run_path(self.folder, leader.name)
         words = (
-            "karat eval GOLD RUN --by difficulty",
-            f"karat explain {ANSWER_TEXT} --gold GOLD --run RUN --query {self._partial_query()}",
-            "karat run GOLD -r bm25:PAGES --chunker sentences -o MINE",
+            "eval GOLD RUN --by difficulty",
+            f"explain {ANSWER_TEXT} --gold GOLD --run RUN --query {self._partial_query()}",
+            "run GOLD -r bm25:PAGES --chunker sentences -o MINE",
         )
         paths = {"GOLD": gold, "RUN": run, "bm25:PAGES": f"bm25:{self.folder / 'handbook'}"}
         paths["MINE"] = self.folder / "mine.jsonl"
@@ -167,9 +167,10 @@ class Demo:
         values = " to ".join(_percent(scores[ANSWER_TEXT]) for scores in pair)
         return f"{values} of answers ({'p < 0.001' if p < 0.001 else f'p = {p:.2g}'})"
 
-    def next_steps(self) -> list[str]:
+    def next_steps(self, program: str = "karat") -> list[str]:
         """Return the lines below the table, which must not be wrapped: an address and commands."""
-        return [self._report_line(), "Try next:", *(f"  {line}" for line in self.commands())]
+        commands = [f"  {program} {command}" for command in self.commands()]
+        return [self._report_line(), "Try next:", *commands]
 
     def _table(self) -> Table:
         words = {setup.name: setup.words for setup in SETUPS}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -33,6 +35,14 @@ def demo_command(folder: Path, open_: bool) -> None:
     with progress(is_shown=True, is_kept=False) as watch:
         demo = build_demo(folder, watch)
     terminal.show(demo.document())
-    print("", *demo.next_steps(), sep="\n")
+    print("", *demo.next_steps(_program()), sep="\n")
     if open_ and demo.report is not None:
         webbrowser.open(demo.report.resolve().as_uri())
+
+
+def _program() -> str:
+    """Return the command that runs this karat: `karat`, or a path if that is not found."""
+    found, invoked = shutil.which("karat"), Path(sys.argv[0])
+    if not invoked.exists() or (found is not None and invoked.samefile(found)):
+        return "karat"
+    return f"{sys.executable} -m karat" if invoked.suffix == ".py" else str(invoked)
