@@ -10,6 +10,7 @@ from karat.arrays import Floats, Ints
 
 BINS = 20
 _ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_NARROWEST = 1e-300  # narrower ranges cannot be divided into bins
 _TOLERANCE = 1e-9
 
 
@@ -42,7 +43,7 @@ def edges(low: float, high: float, *, whole: bool = False) -> Floats:
     """
     if whole:
         high += 1.0
-    if high - low <= _TOLERANCE * max(abs(low), abs(high)):
+    if high - low <= max(_TOLERANCE * max(abs(low), abs(high)), _NARROWEST):
         margin = abs(low) / BINS or 0.5
         return np.array([low - margin, high + margin])
     width = _round_width((high - low) / BINS)
