@@ -76,11 +76,11 @@ class Setup:
 
 # Three ways to split pages with the same search, and three searches over the same chunks.
 SETUPS = (
-    Setup("bm25", "fixed", 1600, "words, 1,600 characters"),
-    Setup("bm25", "markdown", 800, "words, headings"),
-    Setup("bm25", "recursive", 400, "words, paragraphs"),
-    Setup("dense", "recursive", 400, "meaning, paragraphs"),
-    Setup("hybrid", "recursive", 400, "words + meaning, paragraphs"),
+    Setup("bm25", "fixed", 1600, "words; 1,600 characters"),
+    Setup("bm25", "markdown", 800, "words; headings"),
+    Setup("bm25", "recursive", 400, "words; paragraphs"),
+    Setup("dense", "recursive", 400, "meaning; paragraphs"),
+    Setup("hybrid", "recursive", 400, "words + meaning; paragraphs"),
 )
 
 
@@ -107,20 +107,17 @@ class Demo:
         )
         return float(row["p_corrected"].item())
 
-    def clear_pair(self) -> tuple[Scores, Scores] | None:
-        """Return the best run that significantly beats another one, and the best of those."""
-        return next(self._pairs(is_significant=True), None)
+    @property
+    def clearly_worse(self) -> list[Scores]:
+        """The runs that are significantly worse than the best one."""
+        best, *others = self.ranking
+        return [other for other in others if self.p_of(best, other) < ALPHA]
 
-    def close_pair(self) -> tuple[Scores, Scores] | None:
-        """Return the two best runs whose difference is not significant."""
-        return next(self._pairs(is_significant=False), None)
-
-    def _pairs(self, *, is_significant: bool) -> Iterator[tuple[Scores, Scores]]:
-        ranking = self.ranking
-        for at, better in enumerate(ranking):
-            for worse in ranking[at + 1 :]:
-                if (self.p_of(better, worse) < ALPHA) == is_significant:
-                    yield better, worse
+    @property
+    def too_close(self) -> list[Scores]:
+        """The other runs, for which the difference from the best one may be chance."""
+        worse = {scores.name for scores in self.clearly_worse}
+        return [other for other in self.ranking[1:] if other.name not in worse]
 
     def commands(self) -> list[str]:
         """Return three commands of karat to try next; each works in the current folder."""
@@ -147,37 +144,37 @@ class Demo:
         """Return what is printed: what was compared, what won, how certain that is, what next."""
         n_questions = self.ranking[0].per_query[ANSWER_TEXT].count()
         headline = (
-            f"Compared {len(self.ranking)} retrievers: {n_questions} questions about the "
-            f"{self.n_pages} pages of karat's handbook."
+            f"Compared {len(self.ranking)} ways to search karat's handbook: "
+            f"{n_questions} questions, {self.n_pages} pages."
         )
         sections = [Section([TextLines([*self._verdicts()])]), Section([self._table()])]
         return Document("Demo", Headline(headline), sections)
 
     def _verdicts(self) -> Iterator[str]:
-        clear, close = self.clear_pair(), self.close_pair()
-        if clear is None:
-            yield "No clear winner: every difference may be chance."
+        best = _name_and_share(self.ranking[0])
+        if self.clearly_worse:
+            worse = _joined(map(_name_and_share, self.clearly_worse), "and")
+            p = max(self.p_of(self.ranking[0], other) for other in self.clearly_worse)
+            shown = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+            yield f"Clear: {best} beats {worse}; {shown}."
         else:
-            yield f"Clear: {clear[0].name} beats {clear[1].name}, {self._values(clear)}."
-        if close is not None:
-            yield f"Too close to call: {close[0].name} or {close[1].name}, {self._values(close)}."
-
-    def _values(self, pair: tuple[Scores, Scores]) -> str:
-        p = self.p_of(*pair)
-        values = " to ".join(_percent(scores[ANSWER_TEXT]) for scores in pair)
-        return f"{values} of answers ({'p < 0.001' if p < 0.001 else f'p = {p:.2g}'})"
+            yield f"No clear winner: the lead of {best} may be chance."
+        if self.too_close:
+            close = _joined([best, *map(_name_and_share, self.too_close)], "or")
+            yield f"Too close to call: {close}."
 
     def next_steps(self, program: str = "karat") -> list[str]:
         """Return the lines below the table, which must not be wrapped: an address and commands."""
         commands = [f"  {program} {command}" for command in self.commands()]
-        return [self._report_line(), "Try next:", *commands]
+        purpose = "Try next: scores by difficulty, how one score is computed, another chunker"
+        return [self._report_line(), purpose, *commands]
 
     def _table(self) -> Table:
         words = {setup.name: setup.words for setup in SETUPS}
         columns = [
             Column("retriever", "left"),
-            Column("search by, chunks by", "left", priority=1),
-            Column("answers found"),
+            Column("searches by; splits at", "left", priority=1),
+            Column("answer text"),
             Column("pages found"),
             Column("time"),
         ]
@@ -192,8 +189,8 @@ class Demo:
             for scores in self.ranking
         ]
         notes = [
-            "answers found: share of the answer text in the first 2,000 characters returned",
-            "pages found: share of the relevant pages in the top 5; time: median per question",
+            "answer text: share of it in the first 2,000 characters that were returned",
+            "pages found: share of the relevant pages among the first 5; time: median",
         ]
         return Table(columns, rows, notes=[*notes, *self._unanswerable_notes(), *_missing_dense()])
 
@@ -203,12 +200,25 @@ class Demo:
             returned = [count[UNANSWERABLE_RETURNED] for count in counts]
             least, most = min(returned), max(returned)
             number = f"{most}" if least == most else f"{least} to {most}"
-            yield f"{total} more questions have no answer; something was returned for {number}"
+            yield (
+                f"{total} more questions have no answer and are not scored: "
+                f"text was returned for {number}"
+            )
 
     def _report_line(self) -> str:
         if self.report is None:
             return "For a report to open: pip install 'karat[report]', then karat demo again"
         return f"Open {self.report.resolve().as_uri()}"
+
+
+def _name_and_share(scores: Scores) -> str:
+    return f"{scores.name} ({_percent(scores[ANSWER_TEXT])})"
+
+
+def _joined(names: Iterable[str], word: str) -> str:
+    """Return names as in a sentence: `a, b and c`."""
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def _percent(value: float | None) -> str:
