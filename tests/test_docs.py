@@ -10,7 +10,7 @@ import shutil
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
-from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -18,48 +18,85 @@ from karat.cli.main import main
 from support.paths import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$(?:\n\n?```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-"""A block of code, and the output of Python code if a block of text follows it."""
+BLOCK = re.compile(
+    r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$(?:\n\n?```text\n(.*?)^```$)?',
+    re.MULTILINE | re.DOTALL,
+)
+"""A block of code: language, file name, text, and the output if a block of text follows it."""
+NOT_EXECUTED = {"bash", "yaml", "text", "toml", "json", "html"}
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 LATENCIES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*", re.MULTILINE)
-name_of = attrgetter("name")
 
 
-def karat_command(monkeypatch, capsys, words):
-    monkeypatch.setattr(sys, "argv", ["karat", *words])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert not stop.value.code
-    return capsys.readouterr().out
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+class Shell:
+    """Runs the commands of console blocks in this process, and remembers the last exit code."""
+
+    def __init__(self, monkeypatch, capsys):
+        self.monkeypatch = monkeypatch
+        self.capsys = capsys
+        self.exit_code = 0
+
+    def output(self, line):
+        if line == "echo $?":
+            return f"{self.exit_code}\n"
+        assert not self.exit_code, "a command failed; show `echo $?` if that is intended"
+        program, *words = shlex.split(line)
+        if program == "cat":
+            return Path(words[0]).read_text(encoding="utf-8")
+        assert program == "karat", line
+        self.monkeypatch.setattr(sys, "argv", [program, *words])
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        self.exit_code = stop.value.code or 0
+        return self.capsys.readouterr().out
+
+
+def copy_data(folder):
+    """Copy the example data, and the handbook with its gold as `karat demo` writes them."""
+    shutil.copytree(ROOT / "docs" / "faq", folder / "faq")
+    handbook = shutil.copytree(ROOT / "docs" / "handbook", folder / "karat-demo" / "handbook")
+    (handbook / "questions.jsonl").unlink()
+    (handbook / "gold.jsonl").rename(folder / "karat-demo" / "gold.jsonl")
 
 
 @pytest.mark.filterwarnings("ignore::karat.KaratWarning")  # as for a reader, not an error
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CONTRIBUTING.md"], ids=name_of)
 def test_examples_on_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
-    shutil.copytree(ROOT / "docs" / "faq", tmp_path / "faq")
+    copy_data(tmp_path)
     monkeypatch.chdir(tmp_path)
-    if page.name == "retrievers.md":  # the indexes of its examples
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # the indexes of the examples
+    shell = Shell(monkeypatch, capsys)
     names = {}
     source = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(source):
-        language, text, shown = block.groups()
+        language, file_name, text, shown = block.groups()
+        if file_name is not None:
+            (tmp_path / file_name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file_name).write_text(text, encoding="utf-8")
+            continue
         if language == "python":
             with redirect_stdout(StringIO()) as output:
                 exec(compile(text, page.name, "exec"), names)
-            printed = output.getvalue()
-            if shown is None:
-                continue
-            updated = block[0].replace(f"```text\n{shown}", f"```text\n{printed}")
+            printed, shown = output.getvalue(), shown or ""
+            updated = f"```python\n{text}```" + f"\n\n```text\n{printed}```" * bool(printed)
+        elif language == "console":
+            shown = text
+            printed = COMMAND.sub(lambda line: f"$ {line[1]}\n{shell.output(line[1])}", text)
+            updated = f"```console\n{printed}```"
         else:
-            assert language == "console"
-            command, _, shown = text.partition("\n")
-            printed = karat_command(monkeypatch, capsys, shlex.split(command)[2:])
-            updated = f"```console\n{command}\n{printed}```"
-        if os.environ.get("KARAT_UPDATE") and without_times(printed) != without_times(shown):
-            source = source.replace(block[0], updated)
+            assert language in NOT_EXECUTED, f"what to do with blocks of {language}?"
+            continue
+        if os.environ.get("KARAT_UPDATE"):
+            if without_times(printed) != without_times(shown):
+                source = source.replace(block[0], updated)
         else:
             assert without_times(printed) == without_times(shown)
+    assert not shell.exit_code, "the last command failed"
     if os.environ.get("KARAT_UPDATE"):
         page.write_text(source, encoding="utf-8")
 
