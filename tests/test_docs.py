@@ -9,15 +9,19 @@ import shlex
 import shutil
 import sys
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from karat.cli.main import main
+from support.golden import check_golden
 from support.paths import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = ROOT / "docs" / "api"  # its examples are those of the docstrings
+WITH_EXAMPLES = [p for p in PAGES if p.name != "CONTRIBUTING.md" and p.parent != GENERATED]
 BLOCK = re.compile(
     r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$(?:\n\n?```text\n(.*?)^```$)?',
     re.MULTILINE | re.DOTALL,
@@ -42,7 +46,8 @@ class Shell:
 
     def output(self, line):
         if line == "echo $?":
-            return f"{self.exit_code}\n"
+            code, self.exit_code = self.exit_code, 0
+            return f"{code}\n"
         assert not self.exit_code, "a command failed; show `echo $?` if that is intended"
         program, *words = shlex.split(line)
         if program == "cat":
@@ -53,7 +58,8 @@ class Shell:
         with pytest.raises(SystemExit) as stop:
             main()
         self.exit_code = stop.value.code or 0
-        return self.capsys.readouterr().out
+        printed = self.capsys.readouterr()
+        return printed.out + printed.err if self.exit_code == 2 else printed.out
 
 
 def copy_data(folder):
@@ -65,7 +71,7 @@ def copy_data(folder):
 
 
 @pytest.mark.filterwarnings("ignore::karat.KaratWarning")  # as for a reader, not an error
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CONTRIBUTING.md"], ids=name_of)
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_on_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
     copy_data(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -109,17 +115,36 @@ def without_times(printed):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_on_page_lead_to_existing_files(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+def test_links_on_page_lead_to_existing_files_and_headings(page):
+    without_code = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    for path, anchor in re.findall(r"\]\(([^)#: ]*)#?([^):]*)\)", without_code):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
-def test_page_of_measures_is_made_from_the_declarations():
-    path = ROOT / "tools" / "build_measures_page.py"
-    spec = importlib.util.spec_from_file_location("build_measures_page", path)
+@cache
+def anchors(page):
+    """Return the anchors of the headings of a page, as GitHub and Zensical make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.M)
+    names = [re.sub(r"\]\([^)]*\)", "]", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in names}
+
+
+@pytest.mark.parametrize("tool_name", ["build_measures_page", "build_cli_page", "build_api_pages"])
+def test_generated_pages_are_up_to_date(tool_name, monkeypatch):
+    spec = importlib.util.spec_from_file_location(tool_name, ROOT / "tools" / f"{tool_name}.py")
     tool = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, tool_name, tool)  # dataclasses look their module up there
     spec.loader.exec_module(tool)
-    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run tools/build_measures_page.py"
+    for path, text in tool.pages().items():
+        check_golden(path, text)
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.M))
+    assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES[2:]}
 
 
 def test_readme_starts_with_the_two_commands():

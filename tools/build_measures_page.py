@@ -1,4 +1,7 @@
-"""Write docs/measures.md from the declarations; a test checks that the page is up to date."""
+"""Write docs/measures.md from the declarations.
+
+A test checks that the page is up to date; KARAT_UPDATE=1 (`make messages`) rewrites it.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ CUTOFF = {
 }
 
 
-def page() -> str:
-    """Return the page as Markdown."""
+def pages() -> dict[Path, str]:
+    """Return the path and the text of the page."""
     parts = [INTRODUCTION]
     for measure in catalogue():
         lines = [f"## {measure['name']}", "", f"{measure['title']}.", "", f"> {measure['formula']}"]
@@ -58,8 +61,8 @@ def page() -> str:
             default = "" if param["default"] is None else f" (default `{param['default']}`)"
             lines.append(f"- `{name}`{default}: {param['help']}")
         parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+    return {PAGE: "\n".join(parts)}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(pages()[PAGE], encoding="utf-8")
