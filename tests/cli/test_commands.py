@@ -579,7 +579,7 @@ def test_wrong_command_line_is_one_error_that_points_to_the_help(command, words,
     assert err.endswith(f"\n  hint: see {name} --help\n")
 
 
-@pytest.mark.parametrize("words", [[], ["eval"], ["run"]])
+@pytest.mark.parametrize("words", [["eval"], ["run"]])
 def test_no_words_show_the_help_page(command, words):
     code, out, err = command(*words)
     assert (code, out) == (2, "")

@@ -16,6 +16,7 @@ import click
 
 from karat.cli.cache import cache_command
 from karat.cli.compare import compare_command
+from karat.cli.completion import VARIABLE, complete, completion_command
 from karat.cli.convert import convert_command
 from karat.cli.demo import demo_command
 from karat.cli.evaluate import evaluate_command
@@ -27,9 +28,10 @@ from karat.cli.measures import measures_command
 from karat.cli.parameters import CONTEXT, CommandGroup
 from karat.cli.run import run_command
 from karat.cli.schema import schema_command
+from karat.cli.start import start_page
 from karat.cli.trec_eval import trec_eval_command
 from karat.cli.validate import validate_command
-from karat.errors import KaratError, KaratWarning, printable, readable
+from karat.errors import InputError, KaratError, KaratWarning, printable, readable
 from karat.markup import brief
 from karat.version import __version__
 
@@ -80,6 +82,7 @@ for _command in (
     trec_eval_command,
     cache_command,
     demo_command,
+    completion_command,
 ):
     app.add_command(_command)
 
@@ -96,7 +99,7 @@ def _exit_codes() -> Iterator[None]:
     except KaratError as error:
         if "--debug" in sys.argv:
             raise
-        _exit(2, f"error: {error}")
+        _exit(2, f"error: {_with_line(error)}")
     except click.ClickException as error:
         _exit(2, _usage_problem(error))
     except KeyboardInterrupt:
@@ -107,6 +110,15 @@ def _exit_codes() -> Iterator[None]:
         if "--debug" in sys.argv:
             raise
         _exit(2, f"error: {_unexpected(error)}")
+
+
+def _with_line(error: KaratError) -> str:
+    """Return the message, with the line of the file that it is about."""
+    if not isinstance(error, InputError):
+        return str(error)
+    from karat.cli.excerpt import with_excerpt
+
+    return with_excerpt(error)
 
 
 def _exit(code: int, message: str | None = None) -> NoReturn:
@@ -160,6 +172,11 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # for terminals that cannot show all characters
     with _exit_codes():
         code = 0
+        if VARIABLE in os.environ:
+            _exit(complete(app))
+        if not sys.argv[1:]:
+            print(start_page(app))
+            _exit(0)
         try:
             with app.make_context("karat", sys.argv[1:]) as context:
                 app.invoke(context)

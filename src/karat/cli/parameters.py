@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -33,6 +36,13 @@ class Argument(click.Argument):
         """Return the name and the help text."""
         return self.human_readable_name, self.text
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the values that begin as typed."""
+        from karat.cli.completion import completions
+
+        values = completions(self.name, self.metavar, incomplete)
+        return values or super().shell_complete(ctx, incomplete)
+
 
 class Option(click.Option):
     """An option in a panel of the help page.
@@ -53,6 +63,13 @@ class Option(click.Option):
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
         return extra
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the values that begin as typed."""
+        from karat.cli.completion import completions
+
+        values = completions(self.name, self.metavar, incomplete)
+        return values or super().shell_complete(ctx, incomplete)
 
     def words(self, value: Any) -> list[str]:
         """Return the command-line arguments for a value; an empty list for the default."""

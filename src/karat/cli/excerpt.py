@@ -1,0 +1,226 @@
+"""The line of a file that an error is about, with carets below the wrong value."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from karat.errors import InputError, printable, readable
+from karat.files import Source
+
+_LARGEST_FILE = 1 << 30  # reading up to the line takes about a second
+_LONGEST_LINE = 1 << 20
+_SECRET_FIELDS = {"--header-file", "template"}  # files with headers and requests
+_JSON_LINES = {".jsonl", ".ndjson"}
+# The positions of fields in a line, by the number of its fields.
+_TREC_FIELDS = {
+    4: {"query_id": 0, "item_id": 2, "grade": 3},
+    6: {"query_id": 0, "item_id": 2, "rank": 3, "score": 4},
+}
+_QUOTED = re.compile("'([^']+)'")
+_WORD = re.compile(r"\S+")
+_JSON_SPACE = re.compile(r"[ \t\r\n]*")
+_JSON_STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|([^.\[\]]+)")
+_TOML_NAME = re.compile(r""""([^"]*)"|'([^']*)'|([^."'\s]+)""")
+_TOML_TABLE = re.compile(r"\s*\[+([^\[\]]+)\]")
+_TOML_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""")
+
+Extent = tuple[int, int]
+"""The start and the end of a value in its line, in characters."""
+
+
+def with_excerpt(error: InputError) -> str:
+    """Return the message of an error with the line that it is about, if that can be shown.
+
+    Lines of compressed files, of pipes and of files with secrets are not shown.
+    """
+    excerpt = None
+    if error.path is not None and error.field not in _SECRET_FIELDS:
+        try:
+            excerpt = _excerpt(Path(error.path), error)
+        except (OSError, ValueError, LookupError, RecursionError):
+            excerpt = None  # the message says what is wrong even without its line
+    if excerpt is None:
+        return str(error)
+    hint = f"\n  hint: {readable(error.hint)}" if error.hint else ""
+    return f"{str(error).removesuffix(hint)}\n{excerpt}{hint}"
+
+
+def _excerpt(path: Path, error: InputError) -> str | None:
+    if not path.is_file() or Source(path).compression or path.stat().st_size > _LARGEST_FILE:
+        return None
+    if path.suffix == ".toml":
+        return _toml_excerpt(path.read_text(encoding="utf-8"), error)
+    if error.line is None:
+        return None
+    with path.open("rb") as file:
+        line = next(islice(file, error.line - 1, None), b"").rstrip(b"\r\n")
+    if not line or len(line) > _LONGEST_LINE or line.count(0) > len(line) // 4:
+        return None  # the last is UTF-16, or not text
+    if error.line == 1:
+        line = line.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as wrong:
+        start = len(line[: wrong.start].decode())
+        extent = (start, start + 1) if error.field == "encoding" else None
+        return _drawn(line.decode(errors="replace"), error.line, extent)
+    return _drawn(text, error.line, _extent(text, path, error))
+
+
+def _extent(text: str, path: Path, error: InputError) -> Extent | None:
+    """Return where the wrong value is in its line, or None if that is not certain."""
+    field = error.field or ""
+    if text.startswith("{") and path.suffix in _JSON_LINES:
+        extent = _json_mistake(text) or _json_value(text, field)
+    else:
+        extent = _table_value(text, path, field) or _trec_value(text, field)
+    return extent or _quoted_value(text, error.problem)
+
+
+def _quoted_value(text: str, problem: str) -> Extent | None:
+    """Return where a value that the message quotes occurs, if it occurs once."""
+    for value in _QUOTED.findall(problem):
+        extents = [found.span() for found in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text)]
+        if len(extents) == 1:
+            return extents[0]
+    return None
+
+
+def _trec_value(text: str, field: str) -> Extent | None:
+    words = [word.span() for word in _WORD.finditer(text)]
+    position = _TREC_FIELDS.get(len(words), {}).get(field)
+    return None if position is None else words[position]
+
+
+def _table_value(text: str, path: Path, field: str) -> Extent | None:
+    """Return where the value of a column is, if the first line of the file names the column."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        header = file.readline(_LONGEST_LINE)
+    for separator in ("\t", ",", ";"):
+        names = [header[slice(*cell)].strip('" \n').lower() for cell in _cells(header, separator)]
+        if len(names) > 1 and field.lower() in names:
+            return list(_cells(text, separator))[names.index(field.lower())]
+    return None
+
+
+def _cells(line: str, separator: str) -> Iterator[Extent]:
+    cell = re.compile(rf'(?:^|{separator})("(?:[^"]|"")*"|[^{separator}]*)')
+    return (found.span(1) for found in cell.finditer(line))
+
+
+def _json_mistake(text: str) -> Extent | None:
+    """Return where a line is not JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as mistake:
+        return mistake.pos, mistake.pos + 1
+    return None
+
+
+def _json_value(text: str, field: str) -> Extent | None:
+    """Return where the value of a field such as `results[0].score` is.
+
+    For a field that is missing, this is the object that should contain it.
+    """
+    extent, is_inside = (0, 1), False
+    for step in _JSON_STEP.finditer(field):
+        key = int(step[1]) if step[1] else step[2]
+        members = _members(text, extent[0]) if text[extent[0]] in "{[" else iter(())
+        child = next((place for name, place in members if name == key), None)
+        if child is None:
+            break
+        extent, is_inside = child, True
+    return extent if is_inside else None
+
+
+def _members(text: str, start: int) -> Iterator[tuple[str | int, Extent]]:
+    """Yield the key or index and the extent of each value of an object or a list."""
+    decode, skip = json.JSONDecoder().raw_decode, _JSON_SPACE
+    is_object, index = text[start] == "{", 0
+    position = _after(skip, text, start + 1)
+    while text[position] not in "]}":
+        key: str | int = index
+        if is_object:
+            key, position = decode(text, position)
+            position = _after(skip, text, _after(skip, text, position) + 1)  # the colon
+        _, end = decode(text, position)
+        yield key, (position, end)
+        index, position = index + 1, _after(skip, text, end)
+        if text[position] == ",":
+            position = _after(skip, text, position + 1)
+
+
+def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    assert found is not None
+    return found.end()
+
+
+def _toml_excerpt(text: str, error: InputError) -> str | None:
+    """Return the line of a setting, without the values of settings that may be secret."""
+    from karat.live.redaction import looks_secret
+
+    settings = list(_toml_settings(text))
+    number = error.line or _toml_line(settings, error)
+    if number is None or number > len(settings):
+        return None
+    line, (names, extent) = text.split("\n")[number - 1].rstrip("\r"), settings[number - 1]
+    if any(looks_secret(word) or "header" in word.lower() for word in (*names, line)):
+        return None
+    return _drawn(line, number, _quoted_value(line, error.problem) or extent)
+
+
+def _toml_settings(text: str) -> Iterator[tuple[list[str], Extent | None]]:
+    """Yield for each line the table and the key that it sets, and where its value is."""
+    table: list[str] = []
+    for line in io.StringIO(text):
+        if header := _TOML_TABLE.match(line):
+            table = _toml_names(header[1])
+            yield table, header.span(1)
+        elif setting := _TOML_KEY.match(line):
+            start = _after(_JSON_SPACE, line, setting.end())
+            yield [*table, *_toml_names(setting[1])], (start, len(line.rstrip()))
+        else:
+            yield table, None
+
+
+def _toml_line(
+    settings: Sequence[tuple[list[str], Extent | None]], error: InputError
+) -> int | None:
+    names = _toml_names(error.field or "")
+    for wanted in ([*names, *_QUOTED.findall(error.problem)[:1]], names):
+        for number, (setting, extent) in enumerate(settings, 1):
+            if extent is not None and setting == wanted:
+                return number
+    return None
+
+
+def _toml_names(path: str) -> list[str]:
+    return ["".join(found.groups(default="")) for found in _TOML_NAME.finditer(path)]
+
+
+def _drawn(text: str, number: int, extent: Extent | None) -> str:
+    """Return the line with its number, cut around the value, and carets below the value."""
+    from rich.cells import cell_len
+
+    gutter = f"  {number:,} | "
+    room = max(30, min(shutil.get_terminal_size().columns, 120) - len(gutter))
+    text = printable(text.replace("\t", "→"))
+    start, end = extent or (0, 0)
+    first = max(0, min(start - room // 3, len(text) - room + 2))
+    last = min(len(text), first + room - 2)
+    while cell_len(text[first:last]) > room - 2:
+        last -= 1
+    left, right = "…" if first else "", "…" if last < len(text) else ""
+    lines = [f"{gutter}{left}{text[first:last]}{right}"]
+    if extent is not None:
+        before = cell_len(left + text[first:start])
+        width = max(1, cell_len(text[start : min(end, last)]))
+        lines.append(f"{' ' * (len(gutter) - 2)}| {' ' * before}{'^' * width}")
+    return "\n".join(lines)
