@@ -82,6 +82,8 @@ class InputError(KaratError, ValueError):
         The field, column, parameter or option that is invalid.
     hint : str, optional
         How to fix it.
+    query : str, optional
+        The id of the query that is invalid.
 
     Examples
     --------
@@ -97,12 +99,14 @@ class InputError(KaratError, ValueError):
         line: int | None = None,
         field: str | None = None,
         hint: str | None = None,
+        query: str | None = None,
     ) -> None:
         self.problem = problem
         self.path = None if path is None else str(path)
         self.line = line
         self.field = field
         self.hint = hint
+        self.query = query
         super().__init__(problem)
 
     def __str__(self) -> str:

@@ -87,10 +87,11 @@ def cut_lists(results: pl.DataFrame, cut: ListCut) -> pl.DataFrame:
 
 
 def _require_scores(results: pl.DataFrame) -> None:
+    query = None
     if "score" not in results.columns:
         problem = "the run has no scores"
     elif results["score"].null_count():
-        query = results.filter(pl.col("score").is_null())["query_id"][0]
+        query = results.filter(pl.col("score").is_null())["query_id"].sort()[0]
         problem = f"query {query!r} has an item without a score"
     else:
         return
@@ -98,4 +99,5 @@ def _require_scores(results: pl.DataFrame) -> None:
         f"score_threshold needs scores, but {problem}",
         field="score",
         hint="add a score to every item, or remove score_threshold",
+        query=query,
     )

@@ -127,7 +127,7 @@ class Run:
         """
         return QuerySegments.of(self.results["query_id"])
 
-    @property
+    @cached_property
     def query_ids(self) -> pl.Series:
         """The ids of all queries in the run, including those without results.
 

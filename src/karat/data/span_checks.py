@@ -181,11 +181,12 @@ def locate_rows(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
 
 
 def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -> pl.DataFrame:
-    """Return a table with offsets in code points, or raise an error for the first faulty row."""
+    """Return a table with offsets in code points, or raise an error for the first faulty query."""
     located = locate_rows(table, corpus, unit)
     if not located.faults or not located.faulty.any():
         return located.table
-    index = int(located.faulty.argmax())
+    faulty = pl.Series(np.flatnonzero(located.faulty))
+    index = faulty[table["query_id"].gather(faulty).arg_min() or 0]
     kind = next(kind for kind, is_faulty in located.faults.items() if is_faulty[index])
     row = table.row(index, named=True)
     problem, row_hint = describe_fault(kind, row, corpus, unit)
@@ -200,6 +201,7 @@ def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -
         f"query {row['query_id']!r}, {document}[{row['start']}, {row['end']}): {problem}",
         field=field,
         hint="; ".join(filter(None, hints)),
+        query=row["query_id"],
     )
 
 

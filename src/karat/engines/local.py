@@ -1,4 +1,8 @@
-"""Score runs in this process: prepare gold once, then score any number of runs against it."""
+"""Prepare gold once, then score any number of runs against it.
+
+An `Engine` splits a run into parts; here is what is known about the whole gold and the whole run,
+and how the results of the parts are merged.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import polars as pl
@@ -21,35 +25,53 @@ from karat.data.list_cut import ListCut
 from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.data.span_checks import explain_offsets, text_lengths
+from karat.engines.parts import (
+    CutCounts,
+    Engine,
+    FactFinder,
+    Failure,
+    ListPreparation,
+    OnePart,
+    OverlapFinder,
+    PartResult,
+    PartScorer,
+    RunFacts,
+    mean_characters,
+    merged_facts,
+)
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
-from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold, prepare
 from karat.match.id_overlap import (
     DocumentIds,
     Overlap,
-    document_ids,
     document_ids_note,
     document_overlap,
-    overlap,
     with_renamed_documents,
 )
 from karat.match.spans import relevant_spans, require_code_points
+from karat.match.text import Matching
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
 from karat.measures.families import (
     BY_GOLD,
+    EVIDENCE,
     FAMILIES,
+    RANK,
     UNANSWERABLE,
     UNKNOWN,
     FamilyInput,
     FamilyName,
-    read_inputs,
 )
 from karat.measures.name_parser import AnyMeasure, parse_all, resolve_measure
-from karat.measures.plan import check_run, usage_measures, usage_notes
+from karat.measures.plan import check_usage, usage_measures, usage_notes
 from karat.measures.presets import preset_named
-from karat.measures.scoring import UNANSWERABLE_IN_RUN, UNANSWERABLE_RETURNED, score_inputs
+from karat.measures.scoring import (
+    UNANSWERABLE_IN_RUN,
+    UNANSWERABLE_RETURNED,
+    UnmatchedQueries,
+    check_conventions,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +116,8 @@ class LocalSession:
         self.fail_on_error = checked_share(options.fail_on_error)
         self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
         """One table of chunks per run, by the name of the run; None if all runs share one."""
-        self.renamed: dict[str, str] | None = None
-        """Document ids of the run that gold spells differently: {id in the run: id in gold}."""
+        self.lists = ListPreparation(self.settings)
+        """How the lists of a run are prepared; complete in the session of a `ScoredRun`."""
         inputs = {"gold": gold, "chunks": chunks, "corpus": corpus}
         if self.chunks is not None:
             del inputs["chunks"]
@@ -146,34 +168,34 @@ class LocalSession:
         """Whether the default measures depend on the runs."""
         return len(self.candidates) > 1 or self.adds_usage
 
-    def with_defaults_for(self, runs: Sequence[Run]) -> LocalSession:
+    def with_defaults_for(self, runs: Sequence[RunFacts]) -> LocalSession:
         """Return a session with the default measures that all runs support.
 
         These are measures of the first kind of gold for which all runs have the needed columns.
         """
         if self.adds_usage and runs:
             other = copy(self)
-            measures = (*self.plan.measures, *usage_measures(runs))
+            usage = [facts.usage for facts in runs]
+            measures = (*self.plan.measures, *usage_measures(usage))
             other.plan = replace(self.plan, measures=measures)
-            other.usage_notes = tuple(usage_notes(runs))
+            other.usage_notes = tuple(usage_notes(usage))
             return other
-        kinds = [kind for kind in self.candidates if all(self._supports(kind, run) for run in runs)]
+        kinds = [
+            kind for kind in self.candidates if all(self._supports(kind, facts) for facts in runs)
+        ]
         if not kinds or kinds[0] == self.candidates[0]:
             return self
         other = copy(self)
         other.plan = replace(self.plan, measures=parse_all(BY_GOLD[kinds[0]].defaults))
         return other
 
-    def _supports(self, kind: str, run: Run) -> bool:
+    def _supports(self, kind: str, facts: RunFacts) -> bool:
         """Return whether a run has the columns that measures of a kind of gold need."""
         has_chunks = self.plan.chunks is not None or self.chunks is not None
-        if run.lists is not None:
-            return BY_GOLD[kind].compares_ids or has_chunks or not run.results.height
-        needed = BY_GOLD[kind].items
-        is_complete = all(
-            name in run.results.columns and not run.results[name].null_count() for name in needed
-        )
-        return is_complete or has_chunks or not run.results.height
+        if facts.has_dicts:
+            return BY_GOLD[kind].compares_ids or has_chunks or not facts.n_results
+        is_complete = all(facts.has_complete(name) for name in BY_GOLD[kind].items)
+        return is_complete or has_chunks or not facts.n_results
 
     def of_run(self, name: str | None) -> LocalSession:
         """Return the session for one run, with the chunks of that run."""
@@ -183,58 +205,134 @@ class LocalSession:
         other.plan = replace(self.plan, chunks=Chunks.open(chunks_of_run(self.chunks, name)))
         return other
 
-    def score(self, source: RunSource, whole: Run, name: str | None = None) -> ScoredRun:
-        """Score a run that was read from its source."""
-        if self._lacks_ids(whole):
-            frames.Hashed(items=True).warn("the run")
-            whole = whole.with_item_ids()
-        # With several runs, the message must name the run.
-        place = source.path or name or whole.name
-        if problem := too_many_failed(whole, self.fail_on_error, place):
-            raise RetrieverError(problem)
-        with _located_errors(place):
-            return self.of_run(name or whole.name)._score(source, whole)  # noqa: SLF001
+    @property
+    def needs_facts(self) -> bool:
+        """Whether a part can be scored only if the facts about the whole run are known.
 
-    def _score(self, source: RunSource, whole: Run) -> ScoredRun:
+        If only ids are compared, they are not, so that a run can be scored while it is read.
+        """
+        return (
+            self.depends_on_runs
+            or self.chunks is not None
+            or self.plan.chunks is not None
+            or self.settings.score_threshold is not None
+            or self.plan.families != {RANK.name}
+            or self._gold_has_hashes
+        )
+
+    def facts(self, engine: Engine) -> RunFacts:
+        """Return the facts about a whole run."""
+        return merged_facts(engine.map(FactFinder(self.gold.spans is not None)))
+
+    def score(
+        self,
+        source: RunSource,
+        engine: Engine,
+        name: str | None = None,
+        facts: RunFacts | None = None,
+    ) -> ScoredRun:
+        """Score a run that an engine has split into parts.
+
+        `facts` are those of the whole run, if they are known already.
+        """
+        if facts is None and (self.needs_facts or isinstance(engine, OnePart)):
+            facts = self.facts(engine)
+        if facts is not None and self._lacks_ids(facts):
+            frames.Hashed(items=True).warn("the run")
+        if EVIDENCE.name in self.plan.families:
+            self.prepared.evidence(self.plan.matching or Matching())  # warns of empty texts
+        place = source.path or name
+        if facts is not None:
+            place = place or facts.header.name
+            self._refuse_failures(facts, place)
+        with _located_errors(place):
+            session = self.of_run(name or (facts.header.name if facts is not None else None))
+            return session._score(source, engine, facts, name)  # noqa: SLF001
+
+    def _refuse_failures(self, facts: RunFacts, name: str | None) -> None:
+        # With several runs, the message must name the run.
+        if problem := too_many_failed(facts.failed, self.fail_on_error, name):
+            raise RetrieverError(problem)
+
+    def _score(
+        self, source: RunSource, engine: Engine, facts: RunFacts | None, name: str | None
+    ) -> ScoredRun:
         session = copy(self)
-        session.renamed = renamed = self._renamed(whole)
+        session.lists = self._list_preparation(facts)
         session.plan = plan = self._with_chunks_renamed()
-        if plan.chunks is not None:
-            _require_items(plan.chunks, self._with_gold_ids(whole, renamed))
-        run = self._cut(whole, renamed)
-        check_run(run, plan)
-        readings = read_inputs(self.prepared, run, plan)
-        table = score_inputs(self.prepared, run, plan, readings)
-        if table.counts[UNKNOWN.key] == run.query_ids.len():
-            raise _no_shared_query(self.prepared.query_ids, run.query_ids)
-        notes = [*_grade_scale_notes(plan), *self.usage_notes]
-        notes += _unanswerable_notes(table.counts, run, self.settings)
-        if self.settings:
-            notes.append(_cut_note(whole, run, self.prepared.query_ids, self.settings))
-        if renamed:
-            notes.append(document_ids_note(renamed))
-        if len(self.candidates) > 1:
-            notes.append(_default_measures_note(plan, self.candidates))
+        if facts is not None:
+            check_usage(facts.usage, plan)
+        keeps_readings = isinstance(engine, OnePart)
+        scorer = PartScorer(plan, session.lists, facts, keeps_readings=keeps_readings)
+        results = list(engine.map(scorer))
+        if facts is None:
+            facts = merged_facts(result.facts for result in results)
+            self._refuse_failures(facts, source.path or name or facts.header.name)
+        table = self._merged_table(results, facts)
+        readings = results[0].readings if keeps_readings else {}
         return ScoredRun(
             session,
             source,
             table,
-            run.name,
-            run.settings,
+            facts.header.name,
+            facts.header.settings,
             _readings_to_keep(readings, source, plan),
-            dict(session._overlaps(whole, table.counts)),  # noqa: SLF001
-            dict(_mean_characters(plan, readings)),
-            tuple(notes),
+            dict(session._overlaps(engine, facts, table.counts)),  # noqa: SLF001
+            mean_characters(results),
+            tuple(session._notes(results, facts, table.counts)),  # noqa: SLF001
         )
 
-    def _overlaps(self, whole: Run, counts: dict[str, int]) -> Iterator[tuple[str, Overlap]]:
+    def _list_preparation(self, facts: RunFacts | None) -> ListPreparation:
+        lists = ListPreparation(self.settings, self.corpus)
+        if facts is None:
+            return lists
+        renamed: dict[str, str] = {}
+        if self.plan.compares_documents and self.gold.spans is not None:
+            renamed = self.document_ids.renamed(facts.document_ids)
+        return replace(lists, hashes_texts=self._lacks_ids(facts), renamed=renamed)
+
+    def _merged_table(self, results: Sequence[PartResult], facts: RunFacts) -> ScoreTable:
+        """Return the table of all parts, or raise the error that one part would have raised."""
+        _require_items([r.missing_items for r in results if r.missing_items is not None])
+        failures = sorted((r.failure for r in results if r.failure is not None), key=_order)
+        n_steps = len(self.plan.families) + 2
+        if failures and failures[0].step <= n_steps:
+            raise failures[0].error
+        check_conventions(
+            reduce(UnmatchedQueries.merge, (result.unmatched for result in results)), self.plan
+        )
+        if failures:
+            raise failures[0].error
+        tables = [result.table for result in results if result.table is not None]
+        table = tables[0] if len(tables) == 1 else ScoreTable.concat(tables)
+        if table.counts[UNKNOWN.key] == facts.n_queries:
+            raise _no_shared_query(self.prepared.query_ids, facts.first_ids)
+        return table
+
+    def _notes(
+        self, results: Sequence[PartResult], facts: RunFacts, counts: dict[str, int]
+    ) -> Iterator[str]:
+        """Yield the notes to print with the scores of a run."""
+        yield from _grade_scale_notes(self.plan)
+        yield from self.usage_notes
+        yield from _unanswerable_notes(counts, facts.header, self.settings)
+        if self.settings:
+            yield _cut_note(reduce(CutCounts.merge, (r.cut for r in results)), self.settings)
+        if self.lists.renamed:
+            yield document_ids_note(self.lists.renamed)
+        if len(self.candidates) > 1:
+            yield _default_measures_note(self.plan, self.candidates)
+
+    def _overlaps(
+        self, engine: Engine, facts: RunFacts, counts: dict[str, int]
+    ) -> Iterator[tuple[str, Overlap]]:
         """Yield which ids of gold are in a run, if they are so few that ids may be misspelled."""
         if self._compares_ids and _ids_are_doubtful(counts):
-            # Compare with the whole lists: an id that top_k removed is not misspelled.
-            listed = collapse_to_documents(whole) if self.plan.level == "doc" else whole
-            yield "relevant ids", overlap(self.prepared, listed)
+            finder = OverlapFinder(self.prepared.relevant_ids, self.plan.level, self.lists)
+            yield "relevant ids", reduce(Overlap.merge, engine.map(finder))
         if self.plan.compares_documents:
-            ids = document_ids(self._with_gold_ids(whole, self._renamed(whole)))
+            renamed = self.lists.renamed
+            ids = {renamed.get(doc_id, doc_id) for doc_id in facts.document_ids}
             yield "document ids", document_overlap(self.document_ids.gold, ids)
 
     @property
@@ -243,29 +341,25 @@ class LocalSession:
 
     def as_scored(self, run: Run, query_ids: Iterable[str] | None = None) -> Run:
         """Return a run, or some of its queries, with the lists as they are scored."""
-        if self._lacks_ids(run):
-            run = run.with_item_ids()
-        renamed = self._renamed(run)
-        run = self._cut(run if query_ids is None else run.only(query_ids), renamed)
+        run = self.lists.as_scored(run if query_ids is None else run.only(query_ids))
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
-    def _lacks_ids(self, run: Run) -> bool:
+    def _lacks_ids(self, facts: RunFacts) -> bool:
         """Return whether gold and run have texts but no ids, so that hashes of texts are used."""
-        if not self._compares_ids or run.lists is not None:
+        if not self._compares_ids or facts.has_dicts or "item_id" in facts.schema:
             return False
-        columns = run.results.columns
-        if "item_id" in columns or "text" not in columns or run.results["text"].null_count():
-            return False
-        ids = self.gold.judgments["item_id"]
-        return bool(ids.len()) and bool(ids.str.contains(f"^{frames.GENERATED_ID}$").all())
+        return facts.has_complete("text") and self._gold_has_hashes
 
-    def _renamed(self, run: Run) -> dict[str, str]:
-        """Return the document ids of the run that gold spells differently, with the ids of gold."""
-        if self.renamed is not None:
-            return self.renamed
-        if not self.plan.compares_documents or self.gold.spans is None:
-            return {}
-        return self.document_ids.renamed(document_ids(run))
+    @cached_property
+    def _gold_has_hashes(self) -> bool:
+        """Whether all ids of gold are hashes of texts."""
+        ids = self.gold.judgments["item_id"]
+        is_hash = f"^{frames.GENERATED_ID}$"
+        return (
+            bool(ids.len())
+            and bool(ids.head(100).str.contains(is_hash).all())
+            and bool(ids.str.contains(is_hash).all())
+        )
 
     def _with_chunks_renamed(self) -> Plan:
         """Return the plan with the document ids of gold in its chunks."""
@@ -275,19 +369,13 @@ class LocalSession:
         renamed = self.document_ids.renamed(chunks.frame["doc_id"].unique())
         return replace(self.plan, chunks=Chunks(with_renamed_documents(chunks.frame, renamed)))
 
-    def _with_gold_ids(self, run: Run, renamed: dict[str, str]) -> Run:
-        if not renamed or run.lists is not None:
-            return run
-        return run.with_results(with_renamed_documents(run.results, renamed))
 
-    def _cut(self, run: Run, renamed: dict[str, str]) -> Run:
-        run = run.shaped(self.settings.top_k, self.settings.score_threshold)
-        run = self._with_gold_ids(run, renamed)
-        return run if self.corpus is None else run.in_code_points(self.corpus)
+def _order(failure: Failure) -> tuple[int, str]:
+    return failure.order
 
 
 def _readings_to_keep(
-    readings: dict[FamilyName, FamilyInput], source: RunSource, plan: Plan
+    readings: Mapping[FamilyName, FamilyInput], source: RunSource, plan: Plan
 ) -> dict[FamilyName, FamilyInput]:
     """Return the readings that a page or `Scores.matches` uses later.
 
@@ -343,20 +431,16 @@ def _short(text: str, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _cut_note(whole: Run, cut: Run, query_ids: pl.Series, settings: ListCut) -> str:
+def _cut_note(cut: CutCounts, settings: ListCut) -> str:
     """Return a note on how many results of gold's queries remain after the lists were cut."""
-    before, after = (
-        run.results.filter(pl.col("query_id").is_in(query_ids.implode())) for run in (whole, cut)
-    )
-    n_queries = query_ids.is_in(whole.query_ids.implode()).sum()
-    n_emptied = before["query_id"].n_unique() - after["query_id"].n_unique()
     note = (
-        f"{after.height:,} of {counted(before.height, 'result')} are left after {settings}, "
-        f"{after.height / n_queries:.1f} per query"
+        f"{cut.after:,} of {counted(cut.before, 'result')} are left after {settings}, "
+        f"{cut.after / cut.n_queries:.1f} per query"
     )
-    if not n_emptied:
+    if not cut.n_emptied:
         return note
-    return f"{note}; {counted(n_emptied, 'query')} {'has' if n_emptied == 1 else 'have'} no results"
+    has = "has" if cut.n_emptied == 1 else "have"
+    return f"{note}; {counted(cut.n_emptied, 'query')} {has} no results"
 
 
 def _unanswerable_notes(counts: dict[str, int], run: Run, settings: ListCut) -> Iterator[str]:
@@ -392,41 +476,24 @@ def _warn_of_contradictions(gold: Gold) -> None:
         )
 
 
-def _require_items(chunks: Chunks, run: Run) -> None:
+def _require_items(missing_by_part: Sequence[pl.DataFrame]) -> None:
     """Raise an error if the table of chunks does not contain all items of a run."""
-    results = run.results
-    has_ids = "item_id" in results.columns and not results["item_id"].null_count()
-    key = ["item_id"] if has_ids else ["doc_id", "start", "end"]
-    if not set(key) <= set(results.columns):
+    if not missing_by_part:
         return
-    missing = (
-        results.select(key)
-        .unique(maintain_order=True)
-        .join(chunks.frame, on=key, how="anti", maintain_order="left")
+    missing = pl.concat(missing_by_part).unique()
+    missing = missing.sort(missing.columns)
+    example = ", ".join(
+        f"no {name}" if value is None else f"{name} {value!r}"
+        for name, value in missing.row(0, named=True).items()
     )
-    if missing.height:
-        example = ", ".join(
-            f"no {name}" if value is None else f"{name} {value!r}"
-            for name, value in missing.row(0, named=True).items()
-        )
-        raise InputError(
-            f"{counted(missing.height, 'item')} of the run "
-            f"{'is' if missing.height == 1 else 'are'} not in the table of chunks"
-            f"{for_example(missing.height, example)}",
-            field="chunks",
-            hint="pass the table of all chunks that the run retrieves from; for one table per run, "
-            "pass chunks={run: table} or --chunks RUN=FILE",
-        )
-
-
-def _mean_characters(
-    plan: Plan, readings: dict[FamilyName, FamilyInput]
-) -> Iterator[tuple[str, float]]:
-    """Yield the mean number of characters that a run returns up to the rank of each measure."""
-    for measure in plan.measures:
-        reading, k = readings[measure.declaration.family], measure.cutoff
-        if reading.characters is not None and isinstance(k, int) and reading.has_gold.any():
-            yield measure.name, float(reading.characters(k)[reading.has_gold].mean())
+    raise InputError(
+        f"{counted(missing.height, 'item')} of the run "
+        f"{'is' if missing.height == 1 else 'are'} not in the table of chunks"
+        f"{for_example(missing.height, example)}",
+        field="chunks",
+        hint="pass the table of all chunks that the run retrieves from; for one table per run, "
+        "pass chunks={run: table} or --chunks RUN=FILE",
+    )
 
 
 def _default_measures_note(plan: Plan, kinds: Sequence[str]) -> str:
@@ -492,8 +559,8 @@ def _located_errors(path: str | None) -> Iterator[None]:
         raise
 
 
-def _no_shared_query(gold_ids: pl.Series, run_ids: pl.Series) -> InputError:
-    in_gold, in_run = (", ".join(map(repr, ids.head(3))) for ids in (gold_ids, run_ids))
+def _no_shared_query(gold_ids: pl.Series, run_ids: Sequence[str]) -> InputError:
+    in_gold, in_run = (", ".join(map(repr, ids)) for ids in (gold_ids.head(3), run_ids))
     return InputError(
         f"gold and run have no query in common: gold has {in_gold}, the run has {in_run or 'none'}",
         field="query_id",

@@ -15,6 +15,7 @@ from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.engines.local import LocalSession, ScoredRun
+from karat.engines.parts import Engine, OnePart, Part
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
@@ -262,14 +263,17 @@ class Evaluator:
                     hint="pass the run itself; only compare and --baseline accept saved scores",
                 )
         session = self._session
-        runs: Iterable[Run] = (source.read() for source in sources)
+        engines: Iterable[Engine] = map(self._engine, sources)
         if session.depends_on_runs:
-            runs = list(runs)
-            session = session.with_defaults_for(runs)
+            engines = list(engines)
+            session = session.with_defaults_for([session.facts(engine) for engine in engines])
         return [
-            session.score(source, run, name)
-            for source, run, name in zip(sources, runs, names, strict=True)
+            session.score(source, engine, name)
+            for source, engine, name in zip(sources, engines, names, strict=True)
         ]
+
+    def _engine(self, source: RunSource) -> Engine:
+        return OnePart(Part(self._session.prepared, source.read()))
 
     def source(self, run: Any) -> RunSource:
         """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""

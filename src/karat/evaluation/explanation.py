@@ -24,7 +24,7 @@ from karat.match.spans import relevant_spans
 from karat.match.text import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.name_parser import AnyMeasure
-from karat.measures.plan import check_run
+from karat.measures.plan import UsageNames, check_usage
 from karat.measures.presets import preset_named
 from karat.measures.registry import declared
 
@@ -221,7 +221,7 @@ def _explain_query(
             for run in opened_runs
         ]
     for run, plan in zip(opened_runs, plans, strict=True):
-        check_run(run, plan)
+        check_usage(UsageNames.of(run), plan)
         _apply_error_conventions(opened_gold, run, plan)
     query_gold = prepare(opened_gold.only(query_id))
     calculations = [

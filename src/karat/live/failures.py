@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from karat import checks
@@ -44,13 +45,66 @@ _HINTS = {
 }
 
 
-def too_many_failed(run: Run, share: float, name: str | None = None) -> str | None:
+@dataclass(frozen=True)
+class FailedQueries:
+    """The failed queries of a run, or of a part of it, by the type of their error."""
+
+    n_queries: int
+    """The number of all queries."""
+    count_by_type: Mapping[str, int]
+    first_by_type: Mapping[str, tuple[str, str]]
+    """The first query id by bytes, and the message of its error."""
+    settings: Mapping[str, Any]
+    """The settings of the run."""
+
+    @classmethod
+    def of(cls, run: Run | FailedQueries) -> FailedQueries:
+        """Collect the failed queries of a run."""
+        if isinstance(run, FailedQueries):
+            return run
+        if run.errors is None:
+            return cls(run.query_ids.len(), {}, {}, run.settings)
+        first: dict[str, tuple[str, str]] = {}
+        for query_id, kind, message in run.errors.select("query_id", "type", "message").iter_rows():
+            first[kind] = min(first.get(kind, (query_id, message)), (query_id, message))
+        return cls(run.query_ids.len(), Counter(run.errors["type"]), first, run.settings)
+
+    def merge(self, other: FailedQueries) -> FailedQueries:
+        """Return the failed queries of two parts of a run."""
+        first = dict(self.first_by_type)
+        for kind, example in other.first_by_type.items():
+            first[kind] = min(first.get(kind, example), example)
+        return FailedQueries(
+            self.n_queries + other.n_queries,
+            Counter(self.count_by_type) + Counter(other.count_by_type),
+            first,
+            self.settings or other.settings,
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of failed queries."""
+        return sum(self.count_by_type.values())
+
+    @property
+    def types(self) -> list[tuple[str, int]]:
+        """The types of errors with their counts, the most common first."""
+        return sorted(self.count_by_type.items(), key=lambda entry: (-entry[1], entry[0]))
+
+    @property
+    def most_common(self) -> str:
+        """The most common type of error."""
+        return self.types[0][0]
+
+
+def too_many_failed(run: Run | FailedQueries, share: float, name: str | None = None) -> str | None:
     """Return a message if more than this share of the queries of a run failed."""
+    failed = FailedQueries.of(run)
     # A division, because in floating point 0.29 * 100 is less than 29.
-    if not run.failed or run.failed / run.query_ids.len() <= share:
+    if not failed.count or failed.count / failed.n_queries <= share:
         return None
-    problem = failures(run, f", more than the {share * 100:g}% that may fail")
-    hint = hint_for(_most_common(run)[1], run.settings) or (
+    problem = failures(failed, f", more than the {share * 100:g}% that may fail")
+    hint = hint_for(failed.most_common, failed.settings) or (
         "run the failed queries again (the same `karat run` command does that)"
     )
     prefix = f"{printable(name)}: " if name else ""
@@ -100,24 +154,17 @@ def hint_for(kind: str, settings: Mapping[str, Any]) -> str | None:
     return _HINTS.get(kind)
 
 
-def failures(run: Run, remark: str) -> str:
+def failures(run: Run | FailedQueries, remark: str) -> str:
     """Return a message: the number of failed queries by type, the remark, and an example."""
-    assert run.errors is not None
-    kinds = Counter(run.errors["type"]).most_common()
-    by_kind = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
+    failed = FailedQueries.of(run)
+    by_type = ", ".join(f"{count:,} {printable(kind)}" for kind, count in failed.types)
+    kind = failed.most_common
+    query_id, message = failed.first_by_type[kind]
+    example = ": ".join(printable(part) for part in (query_id, kind, message) if part)
     return (
-        f"{run.failed:,} of {counted(run.query_ids.len(), 'query')} failed ({by_kind}){remark}\n"
-        f"  for example {': '.join(printable(part) for part in _most_common(run) if part)}"
+        f"{failed.count:,} of {counted(failed.n_queries, 'query')} failed ({by_type}){remark}\n"
+        f"  for example {example}"
     )
-
-
-def _most_common(run: Run) -> tuple[str, str, str]:
-    """Return the query id, type and message of the first failure of the most common type."""
-    assert run.errors is not None
-    kind = Counter(run.errors["type"]).most_common(1)[0][0]
-    errors = run.errors.select("query_id", "type", "message")
-    query_id, _, message = errors.row(errors["type"].to_list().index(kind))
-    return query_id, kind, message
 
 
 def checked_share(share: float) -> float:

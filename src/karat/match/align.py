@@ -137,11 +137,13 @@ def with_chunk_columns(run: Run, chunks: Chunks | None, *columns: str) -> pl.Dat
     for name in columns:
         if name in chunks.frame.columns and filled[name].null_count():
             unknown = filled.filter(pl.col(name).is_null())
+            first = unknown.row(unknown["query_id"].arg_min() or 0, named=True)
             raise InputError(
-                f"item {unknown['item_id'][0]!r} of the run has no {name} "
+                f"item {first['item_id']!r} of the run has no {name} "
                 "and was not found in the table of chunks",
                 field=name,
                 hint="use the table of chunks that the run was made with",
+                query=first["query_id"],
             )
     return filled
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from itertools import chain, islice
 
 import numpy as np
@@ -17,7 +18,6 @@ import polars as pl
 from karat.arrays import Flags
 from karat.data.run import Run
 from karat.errors import InputError, counted
-from karat.match.gold_index import PreparedGold
 
 _HINT = "use the same document ids in gold and run"
 
@@ -104,38 +104,61 @@ def document_ids_note(renamed: Mapping[str, str]) -> str:
     )
 
 
+_EXAMPLES = 3
+
+
 @dataclass(frozen=True)
 class Overlap:
-    """Which ids of gold occur anywhere in a run."""
+    """Which ids of gold occur anywhere in a run, or in a part of it."""
 
     ids: pl.Series
     """The ids of gold: of relevant items, or of the documents of spans."""
     found: Flags
-    sample: tuple[str, ...]
-    """Some ids of the run, as examples."""
+    first_lists: Mapping[str, tuple[str, ...]]
+    """Some ids of the run: the first of each list, for the first query ids by bytes."""
+
+    @property
+    def sample(self) -> tuple[str, ...]:
+        """Some ids of the run, as examples."""
+        lists = [self.first_lists[query] for query in sorted(self.first_lists)[:_EXAMPLES]]
+        return tuple(dict.fromkeys(chain.from_iterable(lists)))[:_EXAMPLES]
+
+    def merge(self, other: Overlap) -> Overlap:
+        """Return which ids of gold occur in either part of a run."""
+        return Overlap(
+            self.ids, self.found | other.found, {**self.first_lists, **other.first_lists}
+        )
 
 
-def overlap(gold: PreparedGold, run: Run) -> Overlap:
-    """Search for each relevant id in the lists of all queries."""
-    gold_ids = gold.relevant_ids
+def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
+    """Search for each relevant id of gold in the lists of all queries."""
     if run.lists is None:
         items = run.results["item_id"]
         common = gold_ids.to_frame().join(items.to_frame(), on="item_id", how="semi").to_series()
         found = gold_ids.is_in(common.implode()).to_numpy()
-        sample = items.head(1000).unique(maintain_order=True).head(3)
-        return Overlap(gold_ids, found, tuple(sample))
+        first_ids = nsmallest(_EXAMPLES, run.segments.query_ids)
+        return Overlap(gold_ids, found, {query: _first_items(run, query) for query in first_ids})
     relevant = set(gold_ids)
     retrieved: set[str] = set()
     for items_of_query in run.lists.by_query.values():
         retrieved |= relevant.intersection(items_of_query)
     found = np.fromiter((item in retrieved for item in gold_ids), np.bool_, gold_ids.len())
-    first = islice(chain.from_iterable(run.lists.by_query.values()), 1000)
-    return Overlap(gold_ids, found, tuple(dict.fromkeys(first))[:3])
+    lists = run.lists.by_query
+    first_ids = nsmallest(_EXAMPLES, filter(lists.get, lists))
+    return Overlap(
+        gold_ids,
+        found,
+        {query: tuple(islice(dict.fromkeys(lists[query]), _EXAMPLES)) for query in first_ids},
+    )
 
 
-def document_overlap(doc_ids: frozenset[str], run_ids: list[str]) -> Overlap:
-    """Search for each document of gold in the lists of all queries."""
+def _first_items(run: Run, query: str) -> tuple[str, ...]:
+    items = run.results.filter(pl.col("query_id") == query)["item_id"]
+    return tuple(items.unique(maintain_order=True).head(_EXAMPLES))
+
+
+def document_overlap(doc_ids: frozenset[str], run_ids: Collection[str]) -> Overlap:
+    """Search for each document of gold among the documents of a run."""
     gold_ids = pl.Series("doc_id", sorted(doc_ids), pl.String)
-    retrieved = set(run_ids)
-    found = np.fromiter((doc_id in retrieved for doc_id in gold_ids), np.bool_, gold_ids.len())
-    return Overlap(gold_ids, found, tuple(run_ids[:3]))
+    found = np.fromiter((doc_id in run_ids for doc_id in gold_ids), np.bool_, gold_ids.len())
+    return Overlap(gold_ids, found, {"": tuple(nsmallest(_EXAMPLES, run_ids))})

@@ -53,11 +53,12 @@ def match_ids(gold: PreparedGold, run: Run, conventions: Conventions) -> Match:
 
 def repeat_error(gold: PreparedGold, query: np.int64, rank: np.int64) -> ConventionError:
     """Return the error for an item that occurs twice in a list."""
+    query_id = gold.query_ids[int(query)]
     return ConventionError(
-        f"query {gold.query_ids[int(query)]!r}: the item at rank {rank} already occurs at an "
-        "earlier rank",
+        f"query {query_id!r}: the item at rank {rank} already occurs at an earlier rank",
         field="duplicates",
         hint="remove repeated items from the run, or use duplicates=first",
+        query=query_id,
     )
 
 

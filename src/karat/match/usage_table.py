@@ -33,7 +33,8 @@ class UsageTable:
         in_run, unknown = answered_queries(query_ids, run)
         present = in_run & ~failed_queries(query_ids, run)
         number = query_numbers(query_ids, table["query_id"])
-        number = np.where(present[number], number, -1)
+        is_used = np.append(present, False)  # unknown queries have the number -1
+        number = np.where(is_used[number], number, -1)
         order = np.argsort(number, kind="stable")
         order = order[number[order] >= 0]
         query, zeros = number[order], np.zeros(order.size, np.int64)

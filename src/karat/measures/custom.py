@@ -189,6 +189,7 @@ def checked_values(measure: Measure, hits: Hits, query_ids: pl.Series, is_used: 
                 f"the measure returned {values[at]:.6g} for query {query_ids[at]!r}",
                 field=measure.name,
                 hint=hint,
+                query=query_ids[at],
                 **_location(measure),
             )
     return values

@@ -7,7 +7,7 @@ and count it in the function that detects it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -474,11 +474,16 @@ REASONS: dict[str, Reason] = {reason.key: reason for reason in _REASONS}
 
 def read_inputs(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, FamilyInput]:
     """Match gold and run for each family in the plan."""
-    return {
-        name: _without_unanswerable(family.read(gold, run, plan), gold)
-        for name, family in FAMILIES.items()
-        if name in plan.families
-    }
+    return dict(inputs_by_family(gold, run, plan))
+
+
+def inputs_by_family(
+    gold: PreparedGold, run: Run, plan: Plan
+) -> Iterator[tuple[FamilyName, FamilyInput]]:
+    """Yield each family in the plan with its input."""
+    for name, family in FAMILIES.items():
+        if name in plan.families:
+            yield name, _without_unanswerable(family.read(gold, run, plan), gold)
 
 
 def _without_unanswerable(reading: FamilyInput, gold: PreparedGold) -> FamilyInput:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+import polars as pl
+
 from karat.conventions import Conventions
 from karat.data.chunks import Chunks
 from karat.data.run import Run
@@ -164,9 +166,63 @@ LATENCIES = ("latency.mean", "latency.p50", "latency.p90", "latency.p99")
 COSTS = ("cost.sum", "cost.mean")
 
 
-def timed_stages(run: Run) -> list[str]:
-    """Return the names of the stages that a run has timings for, sorted."""
-    return [] if run.timings is None else run.timings["stage"].unique().sort().to_list()
+@dataclass(frozen=True, eq=False)
+class UsageNames:
+    """The stages and models that the timings and the model calls of a run, or of a part, contain.
+
+    Parameters
+    ----------
+    names : dict
+        For each table that the run has ("timings" or "calls"), the sorted names by column.
+    empty : dict
+        For each table that the run has, the same table without rows.
+    """
+
+    names: dict[str, dict[str, list[str]]]
+    empty: dict[str, pl.DataFrame]
+
+    @classmethod
+    def of(cls, run: Run) -> UsageNames:
+        """Collect the names of a run."""
+        tables = {"timings": run.timings, "calls": run.calls}
+        existing = {name: table for name, table in tables.items() if table is not None}
+        return cls(
+            {
+                name: {
+                    column: table[column].drop_nulls().unique().sort().to_list()
+                    for column in ("stage", "model")
+                    if column in table.columns
+                }
+                for name, table in existing.items()
+            },
+            {name: table.clear() for name, table in existing.items()},
+        )
+
+    def merge(self, other: UsageNames) -> UsageNames:
+        """Return the names in either part of a run."""
+        names = {
+            table: {
+                column: sorted(
+                    {*self._of(table).get(column, ()), *other._of(table).get(column, ())}
+                )
+                for column in self._of(table) | other._of(table)
+            }
+            for table in self.names | other.names
+        }
+        return UsageNames(names, other.empty | self.empty)
+
+    def _of(self, table: str) -> dict[str, list[str]]:
+        return self.names.get(table, {})
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the stages that the run has timings for."""
+        return self._of("timings").get("stage", [])
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the run has model calls."""
+        return "calls" in self.names
 
 
 def latencies(stage: str) -> list[Measure]:
@@ -175,42 +231,42 @@ def latencies(stage: str) -> list[Measure]:
     return [Measure(REGISTRY[name], None, {"stage": stage}) for name in LATENCIES]
 
 
-def usage_measures(runs: Sequence[Run]) -> tuple[Measure, ...]:
+def usage_measures(runs: Sequence[UsageNames]) -> tuple[Measure, ...]:
     """Return the measures of latency and cost that all runs have data for.
 
     Latency is measured for the stage `total` if all runs have it, otherwise for every stage that
     they have in common.
     """
-    stages = set.intersection(*(set(timed_stages(run)) for run in runs))
+    stages = set.intersection(*(set(run.stages) for run in runs))
     measured_stages = ["total"] if "total" in stages else sorted(stages)
     measures = [measure for stage in measured_stages for measure in latencies(stage)]
-    if all(run.calls is not None for run in runs):
+    if all(run.has_calls for run in runs):
         measures += map(parse, COSTS)
     return tuple(measures)
 
 
-def usage_notes(runs: Sequence[Run]) -> Iterator[str]:
+def usage_notes(runs: Sequence[UsageNames]) -> Iterator[str]:
     """Yield why latency or cost is not shown although some runs have it."""
-    stages = [set(timed_stages(run)) for run in runs]
+    stages = [set(run.stages) for run in runs]
     if any(stages) and not set.intersection(*stages):
         yield "latency is not shown: the runs have no timed stage in common"
-    has_calls = [run.calls is not None for run in runs]
+    has_calls = [run.has_calls for run in runs]
     if any(has_calls) and not all(has_calls):
         yield "cost is not shown: not all runs have model calls"
 
 
-def check_run(run: Run, plan: Plan) -> None:
+def check_usage(usage: UsageNames, plan: Plan) -> None:
     """Raise an error if a measure names a stage or a model that is not in the run.
 
-    The run must be whole: a part of it may lack a stage that other parts have.
+    The names must be those of the whole run: a part may lack a stage that other parts have.
     """
-    tables = {LATENCY.name: run.timings, COST.name: run.calls}
+    tables = {LATENCY.name: "timings", COST.name: "calls"}
     for measure in plan.measures:
-        table = tables.get(measure.declaration.family)
-        if table is None:
+        names_by_column = usage.names.get(tables.get(measure.declaration.family, ""))
+        if names_by_column is None:
             continue
         for column, name in measure.params.items():
-            names = table[column].drop_nulls().unique().sort().to_list()
+            names = names_by_column[column]
             if name is not None and name not in names:
                 raise _not_in_run(measure, column, name, names)
 

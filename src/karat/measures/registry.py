@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -88,9 +88,15 @@ class Declaration:
     """Whether repeated items count each time with `duplicates=count`."""
     needs_chunks: bool = False
     """Whether it reads the table of all chunks."""
-    needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
+    needs_largest_grade: Callable[[dict[str, Any]], bool] = lambda _: False
     function: Callable[..., Any] | None = None
     """For a measure that a user declared: the function that computes it."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle a declaration of karat by its name, and that of a user by its values."""
+        if REGISTRY.get(self.name) is self and self.function is None:
+            return _declaration_named, (self.name,)
+        return super().__reduce__()
 
     @property
     def reads(self) -> Family:
@@ -174,6 +180,12 @@ class Measure:
 
 REGISTRY: dict[str, Declaration] = {}
 """All declarations by name."""
+
+
+def _declaration_named(name: str) -> Declaration:
+    return REGISTRY[name]
+
+
 _SPELLINGS: dict[str, str] = {}
 """From each folded name or alias to the name of its declaration."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def score_inputs(
 ) -> ScoreTable:
     """Score matched inputs; `traces` collect the intermediate arrays of each measure's kernel."""
     present, unknown = _presence(prepared, run, readings)
-    _check_conventions(prepared, _has_any_gold(readings) & ~present, unknown, plan)
+    check_conventions(unmatched_queries(prepared, run, readings), plan)
     left_out = ~present if plan.conventions.missing == "skip" else np.zeros_like(present)
     columns, weights, holes = [], [], []
     for measure in plan.measures:
@@ -243,19 +244,45 @@ def _values(
     return np.where(reading.has_gold, values, np.nan)
 
 
-def _check_conventions(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:
-    if plan.conventions.missing == "error" and missing.any():
-        query = gold.query_ids[int(missing.argmax())]
-        n_missing = int(np.count_nonzero(missing))
+@dataclass(frozen=True)
+class UnmatchedQueries:
+    """How many queries are only in gold (missing), and how many only in the run (unknown)."""
+
+    missing: int = 0
+    first_missing: str | None = None
+    unknown: int = 0
+
+    def merge(self, other: UnmatchedQueries) -> UnmatchedQueries:
+        """Return the numbers of two parts."""
+        first = [query for query in (self.first_missing, other.first_missing) if query is not None]
+        return UnmatchedQueries(
+            self.missing + other.missing, min(first, default=None), self.unknown + other.unknown
+        )
+
+
+def unmatched_queries(
+    prepared: PreparedGold, run: Run, readings: dict[FamilyName, FamilyInput]
+) -> UnmatchedQueries:
+    """Count the queries that gold and run do not share; queries without any gold do not count."""
+    present, unknown = _presence(prepared, run, readings)
+    missing = _has_any_gold(readings) & ~present
+    n_missing = int(np.count_nonzero(missing))
+    first = prepared.query_ids[int(missing.argmax())] if n_missing else None
+    return UnmatchedQueries(n_missing, first, unknown)
+
+
+def check_conventions(unmatched: UnmatchedQueries, plan: Plan) -> None:
+    """Raise an error for missing or unknown queries if the conventions forbid them."""
+    if plan.conventions.missing == "error" and unmatched.missing:
         raise ConventionError(
-            f"{counted(n_missing, 'query')} of gold not found in the run"
-            f"{for_example(n_missing, repr(query))}",
+            f"{counted(unmatched.missing, 'query')} of gold not found in the run"
+            f"{for_example(unmatched.missing, repr(unmatched.first_missing))}",
             field="missing",
             hint="add the missing queries to the run, or set missing=zero or missing=skip",
         )
-    if plan.conventions.unknown == "error" and unknown:
+    if plan.conventions.unknown == "error" and unmatched.unknown:
         raise ConventionError(
-            f"{counted(unknown, 'query')} of the run not found in gold",
+            f"{counted(unmatched.unknown, 'query')} of the run not found in gold",
             field="unknown",
             hint="add the unknown queries to gold, or set unknown=ignore",
         )

@@ -19,7 +19,7 @@ from karat.live.failures import MAX_FAILED
 from karat.match import text as texts
 from karat.match.text import Matching
 from karat.measures import Measure, parse, parse_all
-from karat.measures.plan import COSTS, latencies, timed_stages
+from karat.measures.plan import COSTS, UsageNames, latencies
 from karat.measures.presets import PRESETS
 
 MEASURES = PRESETS["coverage"].measures
@@ -145,7 +145,7 @@ def evaluate_coverage(
         fail_on_error=fail_on_error,
     )
     loaded = evaluator.source(run).read()
-    speed = {stage: latencies(stage) for stage in timed_stages(loaded)}
+    speed = {stage: latencies(stage) for stage in UsageNames.of(loaded).stages}
     cost = [] if loaded.calls is None else list(map(parse, COSTS))
     latency = [measure for measures in speed.values() for measure in measures]
     unnamed = evaluator.only([*parse_all(MEASURES), *latency, *cost])(loaded)
