@@ -1,6 +1,6 @@
 """The public interface, compared with tests/golden/interface.txt, so that no feature gets lost.
 
-Names with their signatures, flags of the command line, properties of JSON documents, exit codes.
+Names with their signatures, flags of the command line, settings of karat.toml, properties of JSON documents, exit codes.
 `make messages` (KARAT_UPDATE=1) rewrites the file after an intended change.
 """
 
@@ -12,6 +12,7 @@ from importlib import import_module
 
 import karat
 from karat.cli.main import app
+from karat.cli.project import known_settings
 from karat.report.schemas import DOCUMENTS, schema
 from support.golden import check_golden
 from support.paths import GOLDEN
@@ -32,6 +33,7 @@ def test_interface_is_that_of_the_golden_file(command, monkeypatch, tmp_path):
     parts = {
         "names": [line for module in MODULES for line in names_of(module)],
         "flags": list(flags()),
+        "settings": sorted(setting.key for setting in known_settings()),
         "documents": [line for name in DOCUMENTS for line in properties(name, schema(name))],
         "exit codes": list(exit_codes(command)),
     }

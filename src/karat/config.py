@@ -16,7 +16,8 @@ from karat.errors import ConventionError, InputError
 from karat.files import Source, decode, too_large
 
 KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
-SECTIONS = ("conventions", "gate")
+SECTIONS = ("columns", "retriever", "conventions", "gate")
+"""The tables of a file. All other settings are values, such as gold = "gold.jsonl"."""
 REPORT_TEXTS = 500
 """The default number of queries whose texts and calculations are in an HTML report."""
 _TOML_POSITION = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
@@ -35,6 +36,19 @@ class Config:
     gate: Mapping[str, Any] = field(default_factory=dict)
     section: str = ""
     """The prefix of the tables in this file: `tool.karat.` in pyproject.toml."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """All other settings as written in the file: defaults of the command line, which checks them.
+
+    `retriever` and `columns` are tables.
+    """
+
+    def located(self, path: str) -> str:
+        """Return a path that is relative to the file, relative to the current folder.
+
+        >>> Config("project/karat.toml").located("gold.jsonl")
+        'project/gold.jsonl'
+        """
+        return os.path.join(os.path.dirname(self.path or ""), path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Config:
@@ -82,16 +96,19 @@ def _read_config(path: str | os.PathLike[str]) -> Config | None:
             return None
         settings = _table(settings["tool"], "karat", source, "tool.")
         section = "tool.karat."
-    for name in settings:
-        if name not in SECTIONS:
+    for name, value in settings.items():
+        if name not in SECTIONS and isinstance(value, dict):
             similar = did_you_mean(name, SECTIONS, show=lambda word: f"[{section}{word}]")
-            available = " and ".join(f"[{section}{word}]" for word in SECTIONS)
+            available = ", ".join(f"[{section}{word}]" for word in SECTIONS)
             raise source.error(
-                "unknown setting", field=section + name, hint=similar or f"available: {available}"
+                "unknown table", field=section + name, hint=similar or f"the tables are {available}"
             )
-    conventions = _table(settings, "conventions", source, section)
+    tables = {name: _table(settings, name, source, section) for name in SECTIONS}
+    conventions, thresholds = tables.pop("conventions"), tables.pop("gate")
     _check_conventions(conventions, source, section)
-    return Config(str(path), conventions, _table(settings, "gate", source, section), section)
+    values = {name: value for name, value in settings.items() if name not in SECTIONS}
+    values |= {name: table for name, table in tables.items() if table}
+    return Config(str(path), conventions, thresholds, section, values)
 
 
 def _table(

@@ -95,3 +95,34 @@ def failing(name: str, *words: str) -> None:
 QUICK = ("--retries", "0", "--no-progress")
 failing("too many queries failed in a dry run", "--dry-run")
 failing("too many queries failed", "-o", "run.jsonl")
+
+
+def project(name: str, toml: str, *words: str) -> None:
+    """Add a case of a command in a folder with a karat.toml."""
+
+    def run():
+        for path, content in FILES.items():
+            written(path, content)
+        path = written("karat.toml" if toml else "none.toml", toml)
+        try:
+            with patch.object(sys, "argv", ["karat", "--debug"]):
+                app(list(words), standalone_mode=False)
+        finally:
+            Path(path).unlink()
+
+    case(name, run)
+
+
+project("arguments are missing, and nothing is configured", "", "eval")
+project("an argument is missing that a file could set", "gold = 'gold.jsonl'\n", "gate")
+project("several runs are configured", "runs = ['a', 'b']\n", "gate", "gold.jsonl")
+project("a setting is unknown", "nothing = 7\n", "eval")
+project("a setting is misspelled", "golden = 'gold.jsonl'\n", "eval")
+project("a setting is in the wrong table", "jobs = 8\n", "eval")
+project("a setting of the retriever is unknown", "[retriever]\nnothing = 7\n", "eval")
+project("a setting is not a text", "gold = 7\n", "eval")
+project("a setting is not a whole number", "top_k = 'all'\n", "eval")
+project("a setting is not a number", "score_threshold = 'high'\n", "eval")
+project("a setting is not true or false", "casefold = 'yes'\n", "eval")
+project("a setting is not a list of texts", "measures = [7]\n", "eval")
+project("a setting is not a table of texts", "[retriever]\nheaders = [7]\n", "eval")

@@ -22,10 +22,11 @@ from karat.cli.options import (
     output_files,
 )
 from karat.cli.outputs import Outputs, print_written, report_options
-from karat.cli.parameters import Option, command
+from karat.cli.parameters import Option
+from karat.cli.project import project_command
 
 
-@command(
+@project_command(
     "compare",
     GOLD,
     RUNS,
@@ -36,6 +37,8 @@ from karat.cli.parameters import Option, command
         "--baseline",
         panel="Statistics",
         metavar="RUN",
+        setting="baseline",
+        is_path=True,
         help="Compare all runs with this run (name or path) instead of every pair of runs.",
     ),
     Option(
@@ -43,6 +46,7 @@ from karat.cli.parameters import Option, command
         panel="Statistics",
         metavar="randomization|t|wilcoxon",
         default="randomization",
+        setting="test",
         help="Choose the significance test.",
     ),
     Option(
@@ -50,6 +54,7 @@ from karat.cli.parameters import Option, command
         panel="Statistics",
         metavar="holm|bh|bonferroni|tukey|none",
         default="holm",
+        setting="correction",
         help="Choose how p-values are corrected for multiple comparisons.",
     ),
     Option(

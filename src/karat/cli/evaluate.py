@@ -21,10 +21,11 @@ from karat.cli.options import (
     output_files,
 )
 from karat.cli.outputs import Outputs, print_written, report_options
-from karat.cli.parameters import Option, command
+from karat.cli.parameters import Option
+from karat.cli.project import project_command
 
 
-@command(
+@project_command(
     "eval",
     GOLD,
     RUNS,

@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from karat.cli.options import JSON, SCORING, Scoring
-from karat.cli.parameters import Argument, Option, command
+from karat.cli.parameters import Argument, Option
+from karat.cli.project import project_command
 
 
-@command(
+@project_command(
     "explain",
     Argument("measure", metavar="MEASURE", text="The measure, such as nDCG@10."),
-    Option("--gold", panel="Calculation", metavar="FILE", help="Read gold from this file."),
-    Option("--run", panel="Calculation", metavar="FILE", help="Read the run from this file."),
+    Option(
+        "--gold",
+        panel="Calculation",
+        metavar="FILE",
+        setting="gold",
+        is_path=True,
+        help="Read gold from this file.",
+    ),
+    Option(
+        "--run",
+        panel="Calculation",
+        metavar="FILE",
+        setting="runs",
+        is_path=True,
+        help="Read the run from this file.",
+    ),
     Option(
         "--query",
         panel="Calculation",

@@ -11,10 +11,11 @@ import click
 from karat.cli.next_step import advise, after_gate
 from karat.cli.options import GOLD, JSON, REPORT, RUN, SCORING, Scoring, output_files
 from karat.cli.outputs import Outputs, print_written, report_options
-from karat.cli.parameters import Option, command
+from karat.cli.parameters import Option
+from karat.cli.project import project_command
 
 
-@command(
+@project_command(
     "gate",
     GOLD,
     RUN,
@@ -33,6 +34,8 @@ from karat.cli.parameters import Option, command
         "--baseline",
         panel="Thresholds",
         metavar="FILE",
+        setting="baseline",
+        is_path=True,
         help="Check max_drop and max_rise relative to this baseline: a run, or scores saved by "
         "`karat eval`.",
     ),

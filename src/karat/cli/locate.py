@@ -8,16 +8,23 @@ from pathlib import Path
 import click
 
 from karat.cli.options import COLUMNS, FILE, JSON, QUERIES, table_file
-from karat.cli.parameters import Argument, Option, command
+from karat.cli.parameters import Argument, Option
+from karat.cli.project import CONFIG, project_command
 
 
-@command(
+@project_command(
     "locate",
-    Argument("gold", metavar="GOLD", text="What should be found: a file with evidence texts."),
+    Argument(
+        "gold",
+        metavar="GOLD",
+        text="What should be found: a file with evidence texts.",
+        settings=("gold",),
+    ),
     Option(
         "--corpus",
         panel="Input",
         metavar="DIR|FILE",
+        is_path=True,
         required=True,
         help="Read the documents that the evidence texts come from.",
     ),
@@ -27,6 +34,7 @@ from karat.cli.parameters import Argument, Option, command
         "--threshold",
         panel="Text matching",
         metavar="RATIO",
+        setting="",
         type=float,
         default=0.9,
         help="Set the minimum similarity of a passage to an evidence text.",
@@ -39,6 +47,7 @@ from karat.cli.parameters import Argument, Option, command
         type=FILE,
         help="Write gold with the spans to this .jsonl file.",
     ),
+    CONFIG,
     JSON,
 )
 def locate_command(

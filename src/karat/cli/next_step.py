@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karat.cli.options import PRESET, Scoring
+from karat.cli.parameters import is_project_setting
+from karat.cli.project import CONFIG, listed_runs, project_config
 
 if TYPE_CHECKING:
     from karat.data.data_file import PathSource
@@ -42,6 +44,12 @@ def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:
     from karat.data.gold import Gold
     from karat.errors import InputError
 
+    part = ["--missing", "skip"] if is_part else []
+    config = project_config()
+    if is_project_setting("queries") and config.settings.get("gold") is not None:
+        runs = map(config.located, listed_runs(config))
+        words = [] if run in runs else [_path(run)]
+        return ["karat", "eval", *words, *CONFIG.words(None), *part]
     path = str(queries.path)
     if not _readable_again(path):
         return None
@@ -55,7 +63,7 @@ def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:
     words += ["--gold-format", queries.format] if queries.format else []
     for ours, theirs in queries.columns.names.items():
         words += ["--column", f"{ours}={theirs}"]
-    return [*words, "--missing", "skip"] if is_part else words
+    return [*words, *CONFIG.words(None), *part]
 
 
 def after_eval(
@@ -75,12 +83,16 @@ def after_eval(
     if not _readable_again(gold, *runs):
         return None
     if len(runs) > 1:
-        words = ["karat", "compare", *map(_path, [gold, *runs]), *shared_flags]
+        is_project = is_project_setting("gold") and is_project_setting("runs")
+        files = [] if is_project else [_path(path) for path in (gold, *runs)]
+        words = ["karat", "compare", *files, *shared_flags]
         return [*words, *PRESET.words(preset), *settings.flags]
     (score,) = scores
     if (query := worst_query(score)) is None:
         return None
-    words = _explain(query.measure, gold, runs[0], query.query_id)
+    words = _explain(
+        query.measure, gold, None if is_project_setting("runs") else runs[0], query.query_id
+    )
     return [*words, *PRESET.words(preset), *settings.flags]
 
 
@@ -117,14 +129,21 @@ def after_gate(
     check, runs = failures[0], [run]
     if check.rule.compares and baseline is not None and not holds_scores(settings.run(baseline)):
         runs = [baseline, run] if _readable_again(baseline) else runs
-    words = _explain(check.rule.measure, gold, runs[0], check.blamed[0].query_id, *runs[1:])
+    is_only = is_project_setting("run") and len(runs) == 1
+    shown_run = None if is_only else runs[0]
+    words = _explain(check.rule.measure, gold, shown_run, check.blamed[0].query_id, *runs[1:])
     return [*words, *PRESET.words(preset), *settings.flags]
 
 
-def _explain(measure: str, gold: str, run: str, query: str, other: str | None = None) -> Words:
+def _explain(
+    measure: str, gold: str, run: str | None, query: str, other: str | None = None
+) -> Words:
+    """Return the command that explains a value; files of the project need not be given."""
     from karat.measures import parse
 
-    words = ["karat", "explain", parse(measure).command_name, "--gold", gold, "--run", run]
+    words = ["karat", "explain", parse(measure).command_name]
+    words += [] if is_project_setting("gold") else ["--gold", gold]
+    words += [] if run is None else ["--run", run]
     if other is not None:
         words += ["--other", other]
     return [*words, "--query", query]

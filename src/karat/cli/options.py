@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli.parameters import Argument, Option
+from karat.cli.project import CONFIG, project_config
 from karat.config import REPORT_TEXTS
 from karat.conventions import CHOICES, HELP
 from karat.errors import InputError
@@ -27,10 +28,18 @@ GOLD = Argument(
     "gold",
     metavar="GOLD",
     text="What should be found (judgments, spans or evidence texts): qrels, JSONL, CSV, …",
+    settings=("gold",),
 )
-RUN = Argument("run", metavar="RUN", text="What was found: a TREC run, JSONL, CSV, …")
+RUN = Argument(
+    "run", metavar="RUN", text="What was found: a TREC run, JSONL, CSV, …", settings=("runs",)
+)
 RUNS = Argument(
-    "runs", metavar="RUN", nargs=-1, required=True, text="What was found: TREC runs, JSONL, CSV, …"
+    "runs",
+    metavar="RUN",
+    nargs=-1,
+    required=True,
+    text="What was found: TREC runs, JSONL, CSV, …",
+    settings=("runs",),
 )
 
 MEASURES = Option(
@@ -88,18 +97,12 @@ FAIL_ON_ERROR = Option(
     default=0.05,
     help="Stop with exit code 2 if more than this share of the queries failed.",
 )
-SCORING_CONFIG = Option(
-    "-c",
-    "--config",
-    panel="Scoring",
-    metavar="FILE",
-    help="Read the settings from this file instead of the nearest karat.toml.",
-)
-
 CHUNKS = Option(
     "--chunks",
     panel="Input",
     metavar="FILE|RUN=FILE",
+    is_path=True,
+    separator="=",
     multiple=True,
     help="Read chunk offsets and texts from this table, for runs that contain only item ids. "
     "Repeat RUN=FILE to use one table per run.",
@@ -108,6 +111,7 @@ CORPUS = Option(
     "--corpus",
     panel="Input",
     metavar="DIR|FILE",
+    is_path=True,
     help="Read the documents, in order to check spans against them and to convert span offsets.",
 )
 GOLD_FORMAT = Option(
@@ -128,6 +132,7 @@ COLUMNS = Option(
     "--column",
     panel="Input",
     metavar="OURS=THEIRS",
+    separator="=",
     multiple=True,
     help="Read the karat field OURS from the column or key named THEIRS in the input files, for "
     "example query=question. Repeat for more.",
@@ -136,6 +141,7 @@ QUERIES = Option(
     "--queries",
     panel="Input",
     metavar="FILE",
+    is_path=True,
     help="Read the texts of the queries from this file; rows are matched by query id.",
 )
 
@@ -217,7 +223,7 @@ SCORING = [
     TOP_K,
     SCORE_THRESHOLD,
     FAIL_ON_ERROR,
-    SCORING_CONFIG,
+    CONFIG,
     CHUNKS,
     CORPUS,
     GOLD_FORMAT,
@@ -310,14 +316,12 @@ class Scoring:
     @classmethod
     def of(cls, values: dict[str, Any]) -> Scoring:
         """Create from the values of the options in `SCORING`, by their names."""
-        from karat.config import Config
         from karat.data.columns import Columns
         from karat.match.text import Matching
 
         columns = Columns.of(values["columns"])
         flags = {name: values[name] for name in CHOICES if values[name]}
-        path = values["config"]
-        config = Config.find() if path is None else Config.read(path)
+        config = project_config()
         from_config = {name: word for name, word in config.conventions.items() if name not in flags}
         if from_config:
             text = ", ".join(f"{name}={word}" for name, word in from_config.items())
@@ -347,7 +351,9 @@ class Scoring:
             columns=columns,
             queries=values["queries"],
             keywords=keywords,
-            flags=[word for option in SCORING for word in option.words(values[str(option.name)])],
+            flags=[
+                word for option in SCORING for word in option.words(values.get(str(option.name)))
+            ],
         )
 
     def gold(self, path: str) -> PathSource:

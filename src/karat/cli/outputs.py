@@ -88,6 +88,6 @@ def report_options(
     is_karat = Path(sys.argv[0]).stem in ("karat", "__main__")
     command = shlex.join(["karat", *sys.argv[1:]]) if is_karat else None
     config = settings.config
-    is_used = config.conventions or config.gate
+    is_used = config.conventions or config.gate or config.settings
     path = str(config.path) if is_used and config.path is not None else None
     return ReportOptions(texts, command, path, title, full_paths)

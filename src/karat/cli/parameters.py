@@ -19,11 +19,25 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Argument(click.Argument):
-    """A positional argument with a help text."""
+    """A positional argument with a help text: the path of one or more files.
 
-    def __init__(self, name: str, *, metavar: str, text: str, **attributes: Any) -> None:
+    In a configured project, the first of `settings` that karat.toml sets is its default.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        metavar: str,
+        text: str,
+        settings: tuple[str, ...] = (),
+        **attributes: Any,
+    ) -> None:
         super().__init__([name], metavar=metavar, **attributes)
         self.text = text
+        self.settings = settings
+        self.is_path = True
+        self.separator = None
 
     def make_metavar(self, ctx: click.Context) -> str:  # noqa: ARG002
         """Return the name for the usage line."""
@@ -44,18 +58,50 @@ class Argument(click.Argument):
         return values or super().shell_complete(ctx, incomplete)
 
 
+SETTING_PANELS = (
+    "Measures",
+    "Scoring",
+    "Input",
+    "Text matching",
+    "Retriever",
+    "Built-in retrievers",
+    "Queries",
+    "HTTP",
+    "Speed and failures",
+)
+"""The options of these panels can be set in karat.toml, by their names as function parameters."""
+
+
 class Option(click.Option):
     """An option in a panel of the help page.
 
     The names are flags; a name without dashes is the name of the function parameter.
+
+    `setting` is the name of the option in karat.toml, or "" if the file cannot set it; by default,
+    the panel decides. `is_path` states that the values are paths. `separator` stands between the
+    two parts of each value, if these are pairs; in karat.toml they are a table.
     """
 
-    def __init__(self, *names: str, panel: str, help: str, **attributes: Any) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *names: str,
+        panel: str,
+        help: str,  # noqa: A002
+        setting: str | None = None,
+        is_path: bool = False,
+        separator: str | None = None,
+        **attributes: Any,
+    ) -> None:
         show_default = attributes.pop("show_default", True)
         super().__init__(
             names, help=help, show_default=show_default, show_envvar=True, **attributes
         )
         self.panel = panel
+        if setting is None:
+            setting = str(self.name) if panel in SETTING_PANELS else ""
+        self.settings = (setting,) if setting else ()
+        self.is_path = is_path
+        self.separator = separator
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return the texts in brackets; Click would add parentheses around a default text."""
@@ -72,14 +118,32 @@ class Option(click.Option):
         return values or super().shell_complete(ctx, incomplete)
 
     def words(self, value: Any) -> list[str]:
-        """Return the command-line arguments for a value; an empty list for the default."""
-        if value is None or value is False or value == () or value == self.default:
+        """Return the command-line arguments for a value; an empty list for the default.
+
+        The list is also empty if the value is a setting of the project, which applies anyway.
+        """
+        if is_project_setting(str(self.name)) or value is None or value is False or value == ():
+            return []
+        if value == self.default and not _overrides_setting(str(self.name)):
             return []
         flag = self.opts[-1]
         if value is True:
             return [flag]
         values = value if isinstance(value, tuple) else (value,)
         return [word for single in values for word in (flag, str(single))]
+
+
+def is_project_setting(parameter: str) -> bool:
+    """Return whether the value of a parameter of the running command is a setting of karat.toml."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source(parameter)
+    return source is click.core.ParameterSource.DEFAULT_MAP
+
+
+def _overrides_setting(parameter: str) -> bool:
+    """Return whether the command line replaces a setting of karat.toml for this parameter."""
+    context = click.get_current_context(silent=True)
+    return context is not None and parameter in (context.default_map or {})
 
 
 class Command(click.Command):
@@ -113,7 +177,7 @@ class CommandGroup(click.Group):
 
 
 def command(
-    name: str, *parameters: click.Parameter, **attributes: Any
+    name: str, *parameters: click.Parameter, kind: type[Command] = Command, **attributes: Any
 ) -> Callable[[Callable[..., None]], Command]:
     """Return a decorator that makes a command from a function with these parameters."""
 
@@ -123,6 +187,6 @@ def command(
             "context_settings": CONTEXT,
         } | attributes
         text = inspect.cleandoc(function.__doc__ or "")
-        return Command(name, callback=function, params=list(parameters), help=text, **options)
+        return kind(name, callback=function, params=list(parameters), help=text, **options)
 
     return make

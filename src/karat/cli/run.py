@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from karat.cli.next_step import advise, after_run
 from karat.cli.options import COLUMNS, FILE, JSON
-from karat.cli.parameters import Argument, Option, command
+from karat.cli.parameters import Argument, Option
 from karat.cli.progress import progress
+from karat.cli.project import CONFIG, project_command
 from karat.errors import InputError, RetrieverError, counted, printable
 
 if TYPE_CHECKING:
@@ -131,16 +132,20 @@ BUILT_IN = (
 )
 
 
-@command(
+@project_command(
     "run",
     Argument(
-        "queries", metavar="QUERIES", text="The queries: gold, or any file with ids and texts."
+        "queries",
+        metavar="QUERIES",
+        text="The queries: gold, or any file with ids and texts.",
+        settings=("queries", "gold"),
     ),
     Option(
         "-r",
         "--retriever",
         panel="Retriever",
         metavar="SPEC",
+        setting="spec",
         required=True,
         help="Run this retriever: package.module:name, http://…, https://… or cmd:./program. "
         "Built-in retrievers: bm25:CORPUS, dense:CORPUS, hybrid:CORPUS; CORPUS is a folder of "
@@ -153,6 +158,8 @@ BUILT_IN = (
         "--retriever-option",
         panel="Retriever",
         metavar="NAME=VALUE",
+        setting="options",
+        separator="=",
         multiple=True,
         help="Set an option of a search engine: vector, filter, template (JSON, SQL or @FILE), "
         "search_fields, distance. Repeat for more.",
@@ -218,6 +225,7 @@ BUILT_IN = (
         "--field",
         panel="Retriever",
         metavar="OURS=THEIRS",
+        separator="=",
         multiple=True,
         help="Map the karat field OURS (query, top_k, results, id, score, text, …) to the name "
         "THEIRS that the retriever uses, for example query=question. Repeat for more.",
@@ -265,6 +273,7 @@ BUILT_IN = (
         "--filter",
         panel="Queries",
         metavar="FIELD=VALUE",
+        separator="=",
         multiple=True,
         help="Run only queries with this value of a field. Repeat for more conditions.",
     ),
@@ -288,6 +297,7 @@ BUILT_IN = (
         "--header",
         panel="HTTP",
         metavar="'NAME: VALUE'",
+        separator=": ",
         multiple=True,
         help="Send this HTTP header. The value env:NAME reads the environment variable NAME. "
         "Repeat for more headers.",
@@ -296,6 +306,7 @@ BUILT_IN = (
         "--header-file",
         panel="HTTP",
         metavar="FILE",
+        is_path=True,
         type=FILE,
         help="Send the HTTP headers in this file, one 'NAME: VALUE' per line.",
     ),
@@ -377,6 +388,8 @@ BUILT_IN = (
         panel="Output",
         metavar="FILE",
         type=FILE,
+        setting="output",
+        is_path=True,
         help="Write the run to this .jsonl file. Required unless --dry-run is given.",
     ),
     Option(
@@ -399,6 +412,7 @@ BUILT_IN = (
         default=True,
         help="Show the progress of the run.",
     ),
+    CONFIG,
     JSON,
 )
 def run_command(

@@ -5,22 +5,25 @@ from __future__ import annotations
 import click
 
 from karat.cli.options import COLUMNS, GOLD, GOLD_FORMAT, JSON, QUERIES, RUN_FORMAT, table_file
-from karat.cli.parameters import Option, command
+from karat.cli.parameters import Option
+from karat.cli.project import CONFIG, project_command
 
 
-@command(
+@project_command(
     "validate",
     GOLD,
     Option(
         "--corpus",
         panel="Input",
         metavar="DIR|FILE",
+        is_path=True,
         help="Check spans and ids against these documents (text files, JSONL, Parquet, BEIR, …).",
     ),
     Option(
         "--chunks",
         panel="Input",
         metavar="FILE",
+        is_path=True,
         help="Check ids against this table of chunks (JSONL, Parquet, …).",
     ),
     Option(
@@ -28,6 +31,8 @@ from karat.cli.parameters import Option, command
         "--run",
         panel="Input",
         metavar="RUN",
+        setting="runs",
+        is_path=True,
         multiple=True,
         help="Check ids and queries against this run. Repeat for more runs.",
     ),
@@ -35,6 +40,7 @@ from karat.cli.parameters import Option, command
     RUN_FORMAT,
     COLUMNS,
     QUERIES,
+    CONFIG,
     JSON,
 )
 def validate_command(

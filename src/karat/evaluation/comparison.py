@@ -16,7 +16,7 @@ from karat.checks import did_you_mean
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data import frames
-from karat.data.data_file import PathSource, path_of
+from karat.data.data_file import PathSource, path_of, plain_name
 from karat.data.run import Run
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
@@ -142,12 +142,26 @@ def compare(
             fail_on_error,
         )
         evaluator = evaluator_of(gold, measures, options)
-    scores = _scored(evaluator, names, sources, measures)
+    scores = _with_file_names(_scored(evaluator, names, sources, measures))
     _require_unique_names([score.name for score in scores])
     _require_same_settings(scores)
     if baseline is not None:
         choices = replace(choices, baseline=_baseline_name(baseline, scores, inputs))
     return Comparison(scores, choices, fields)
+
+
+def _with_file_names(scores: list[Scores]) -> list[Scores]:
+    """Add the names of their files to saved scores that have the name of another run.
+
+    A retriever before and after a change often has the same name.
+    """
+    names = [score.name for score in scores]
+    return [
+        replace(score, name=f"{score.name} ({plain_name(score.path)})")
+        if score.path is not None and names.count(score.name) > 1
+        else score
+        for score in scores
+    ]
 
 
 def _names_and_runs(

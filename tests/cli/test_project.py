@@ -1,0 +1,303 @@
+"""A configured project: karat.toml supplies the arguments and options that were not given."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.cli import project
+from karat.cli.main import app
+from karat.config import Config
+from support.errors import refused
+
+GOLD = [{"query_id": f"q{n}", "query": f"word {n}", "relevant": [f"d{n}"]} for n in range(6)]
+RETRIEVER = """\
+def search(query, top_k):
+    return [f"d{query.split()[1]}", "x"][:top_k]
+"""
+
+
+def run(rank):
+    """Return a run with the relevant item at a rank."""
+    return {f"q{n}": [*(f"x{at}" for at in range(1, rank)), f"d{n}"] for n in range(6)}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    karat.Gold.of(GOLD).write("gold.jsonl")
+    karat.Run.of(run(1), name="best").write("best.jsonl")
+    karat.Run.of(run(2), name="second").write("second.jsonl")
+    return tmp_path
+
+
+def configure(text, path="karat.toml"):
+    Path(path).write_text(text)
+
+
+def used(err):
+    """Return the settings that a command took from the file, as one text."""
+    first = err.splitlines()[0]
+    assert first.startswith("using the settings in ")
+    return first.partition(": ")[2]
+
+
+def measures_of(out):
+    return {run["name"]: list(run["measures"]) for run in json.loads(out)["runs"]}
+
+
+TWO_RUNS = 'gold = "gold.jsonl"\nruns = ["best.jsonl", "second.jsonl"]\nmeasures = ["RR", "P@1"]\n'
+ONE_RUN = 'gold = "gold.jsonl"\nruns = "second.jsonl"\nmeasures = "RR"\n'
+
+
+def test_eval_and_compare_without_arguments_use_the_project(command, here):
+    configure(TWO_RUNS)
+    code, out, err = command("eval", "--json")
+    assert code == 0
+    assert measures_of(out) == {"best": ["RR", "P@1"], "second": ["RR", "P@1"]}
+    assert used(err) == "gold=gold.jsonl, runs=best.jsonl,second.jsonl, measures=RR,P@1"
+    code, out, _ = command("compare", "--json")
+    assert code == 0
+    assert [run["name"] for run in json.loads(out)["runs"]] == ["best", "second"]
+
+
+def test_gate_without_arguments_uses_the_project(command, here):
+    configure(ONE_RUN + '[gate]\nRR = ">= 0.4"\n')
+    code, out, err = command("gate", "--json")
+    assert code == 0
+    assert json.loads(out)["gates"][0]["run"] == "second"
+    assert "gold=gold.jsonl, runs=second.jsonl" in used(err)
+    configure(ONE_RUN + '[gate]\nRR = ">= 0.6"\n')
+    assert command("gate")[0] == 1
+
+
+def test_run_without_arguments_uses_the_project_and_makes_the_run_of_the_others(command, here):
+    (here / "project_search.py").write_text(RETRIEVER)
+    configure(
+        'gold = "gold.jsonl"\n[retriever]\nspec = "project_search:search"\ntop_k = 1\n'
+        'output = "run.jsonl"\n[gate]\n"RR" = ">= 1"\n'
+    )
+    code, _, err = command("run", "--no-progress")
+    assert code == 0
+    assert used(err) == "gold=gold.jsonl, spec=project_search:search, top_k=1, output=run.jsonl"
+    assert err.splitlines()[-1] == "next: karat eval"
+    code, out, _ = command("eval", "-m", "RR,NumRet", "--json")
+    measures = json.loads(out)["runs"][0]["measures"]
+    assert (measures["RR"]["value"], measures["NumRet"]["value"]) == (1.0, 6.0)
+    assert command("gate")[0] == 0
+
+
+def test_command_line_takes_precedence_over_the_file(command, here):
+    configure(TWO_RUNS + "top_k = 1\n")
+    code, out, err = command("eval", "second.jsonl", "-m", "RR", "--top-k", "2", "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert measures_of(out) == {"second": ["RR"]}
+    assert document["runs"][0]["measures"]["RR"]["value"] == 0.5
+    assert used(err) == "gold=gold.jsonl"
+
+
+def test_karat_toml_takes_precedence_over_pyproject_toml(command, here):
+    configure('[tool.karat]\ngold = "gold.jsonl"\nruns = "best.jsonl"\n', "pyproject.toml")
+    _, out, err = command("eval", "-m", "RR", "--json")
+    assert list(measures_of(out)) == ["best"]
+    assert err.startswith("using the settings in pyproject.toml: ")
+    configure(ONE_RUN)
+    _, out, _ = command("eval", "--json")
+    assert list(measures_of(out)) == ["second"]
+
+
+def test_paths_are_relative_to_the_file(command, here, monkeypatch):
+    configure(ONE_RUN + "[gate]\nRR = '>= 0.4'\n")
+    (here / "inner").mkdir()
+    monkeypatch.chdir(here / "inner")
+    code, _, err = command("gate")
+    assert code == 0
+    assert str(here / "gold.jsonl") in err
+    code, _, err = command("eval", "../best.jsonl", "-m", "RR")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["best.jsonl"], ["best"]),
+        (["gold.jsonl"], ["best", "second"]),
+        (["gold.jsonl", "best.jsonl"], ["best"]),
+        (["second.jsonl", "best.jsonl"], ["second", "best"]),
+        (["other.qrels"], ["best", "second"]),
+        (["best.run"], ["best"]),
+    ],
+)
+def test_first_file_is_gold_only_if_it_contains_gold(command, here, words, names):
+    configure(TWO_RUNS)
+    Path("other.qrels").write_text("q1 0 d1 1\n")
+    Path("best.run").write_text("q1 Q0 d1 1 1.0 best\n")
+    code, out, _ = command("eval", *words, "--json")
+    assert code == 0
+    assert list(measures_of(out)) == names
+
+
+def test_compare_adds_the_baseline_of_the_project(command, here):
+    configure(ONE_RUN + 'baseline = "main.parquet"\n')
+    karat.evaluate("gold.jsonl", karat.Run.of(run(1), name="second"), "RR").write("main.parquet")
+    code, out, _ = command("compare", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert [run["name"] for run in document["runs"]] == ["second (main)", "second"]
+    assert document["baseline"] == "second (main)"
+    code, out, _ = command("compare", "best.jsonl", "--json")
+    assert [run["name"] for run in json.loads(out)["runs"]] == ["second", "best"]
+    code, out, err = command("compare", "best.jsonl", "second.jsonl", "--json")
+    assert [run["name"] for run in json.loads(out)["runs"]] == ["best", "second"]
+    assert "baseline" not in used(err)
+
+
+def test_explain_validate_and_locate_use_the_project(command, here):
+    configure(ONE_RUN + 'corpus = "docs"\n')
+    (here / "docs").mkdir()
+    (here / "docs" / "d.md").write_text("Some text about refunds.")
+    _, out, err = command("explain", "RR", "--query", "q1")
+    assert "RR of query q1 = 0.5000" in out
+    assert used(err) == "gold=gold.jsonl, runs=second.jsonl, corpus=docs"
+    code, _, err = command("explain", "RR")
+    assert (code, "gold=" in err) == (0, False)
+    _, _, err = command("validate")
+    assert "gold=gold.jsonl" in used(err)
+    assert "runs=second.jsonl" in used(err)
+    Path("second.jsonl").unlink()
+    assert "runs" not in used(command("validate")[2])
+    karat.Gold.of([{"query_id": "q1", "evidence": ["about refunds"]}]).write("gold.jsonl")
+    code, out, _ = command("locate")
+    assert code == 0
+
+
+def test_suggested_commands_leave_out_what_the_project_sets(command, here):
+    configure(TWO_RUNS)
+    assert command("eval")[2].splitlines()[-1] == "next: karat compare"
+    last = command("compare")[2].splitlines()[-1]
+    assert last == "next: karat explain RR --run best.jsonl --other second.jsonl --query q0"
+    assert command(*last.split()[2:])[0] == 0
+    configure(ONE_RUN + "[gate]\nRR = '>= 0.9'\n", "own.toml")
+    for words in (["eval", "-c", "own.toml"], ["gate", "-c", "own.toml"]):
+        last = command(*words)[2].splitlines()[-1]
+        assert last == "next: karat explain RR --query q0 --config own.toml"
+        assert command(*last.split()[2:])[0] == 0
+    last = command("eval", "second.jsonl", "-m", "RR")[2].splitlines()[-1]
+    assert last == "next: karat explain RR --run second.jsonl --query q0"
+
+
+def test_option_equal_to_the_default_is_repeated_if_the_project_sets_another(command, here):
+    configure(ONE_RUN + 'level = "doc"\n')
+    last = command("eval", "--level", "item")[2].splitlines()[-1]
+    assert last == "next: karat explain RR --query q0 --level item"
+
+
+def test_tables_of_pairs_and_json_become_options(command, here):
+    configure(
+        'gold = "gold.jsonl"\n[columns]\nquery = "question"\n[retriever]\n'
+        'spec = "http://127.0.0.1:9/search"\noutput = "run.jsonl"\nretries = 0\ntimeout = 2\n'
+        'fields = { query = "q", results = "hits" }\nbody = { index = "faq" }\n'
+        '[retriever.headers]\nAuthorization = "env:ABSENT_KEY"\nX-Team = "secret-team"\n'
+    )
+    code, _, err = command("run", "--no-progress")
+    assert code == 2
+    first = err.splitlines()[0]
+    assert "columns=query" in first
+    assert "fields=query,results" in first
+    assert "headers=Authorization,X-Team" in first
+    assert "body=…" in first
+    assert "secret-team" not in err
+    assert "ABSENT_KEY" in err  # the variable is not set
+
+
+def test_retriever_is_imported_from_the_folder_of_the_file(command, tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    karat.Gold.of(GOLD).write(tmp_path / "gold.jsonl")
+    (tmp_path / "outer_search.py").write_text(RETRIEVER)
+    (tmp_path / "karat.toml").write_text(
+        'gold = "gold.jsonl"\n[retriever]\nspec = "outer_search:search"\noutput = "run.jsonl"\n'
+    )
+    monkeypatch.chdir(tmp_path / "inner")
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    assert command("run", "--no-progress")[0] == 0
+    assert (tmp_path / "run.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "hint"),
+    [
+        ('gol = "gold.jsonl"\n', "gol", "'gold'"),
+        ('measure = "RR"\n', "measure", "'measures'"),
+        ("jobs = 4\n", "jobs", "[retriever]"),
+        ('[retriever]\nspecc = "a:b"\n', "retriever.specc", "'spec'"),
+        ('[retriever]\ngold = "g"\n', "retriever.gold", None),
+        ("[retrievr]\n", "retrievr", "[retriever]"),
+        ("gold = 3\n", "gold", None),
+        ("runs = [1]\n", "runs", None),
+        ("top_k = '5'\n", "top_k", None),
+        ("top_k = true\n", "top_k", None),
+        ("score_threshold = 'x'\n", "score_threshold", None),
+        ("casefold = 1\n", "casefold", None),
+        ("retriever = 'a:b'\n", "retriever", "[retriever]"),
+        ("[retriever]\nheaders = 5\n", "retriever.headers", None),
+        ("[retriever]\nheaders = { A = ['secret'] }\n", "retriever.headers", None),
+        ("[columns]\nquery = []\n", "columns", None),
+    ],
+)
+@pytest.mark.parametrize("section", ["", "tool.karat"])
+def test_wrong_setting_is_an_error_that_names_file_and_field(
+    here, text, field, hint, section, monkeypatch
+):
+    path = "karat.toml"
+    if section:
+        path = "pyproject.toml"
+        text = text.replace("[retriev", "[tool.karat.retriev").replace("[col", "[tool.karat.col")
+        text = text if text.startswith("[") else f"[tool.karat]\n{text}"
+        field = f"tool.karat.{field}"
+    configure(text, path)
+    with refused(path=path, line=None, field=field) as error:
+        app.main(["eval"], standalone_mode=False)
+    assert "secret" not in str(error.value)
+    if hint:
+        assert hint.replace("[retriever]", "retriever]") in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["eval", "compare", "gate", "run"])
+def test_missing_arguments_without_a_project_are_an_error_that_names_init(
+    command, tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command(name)
+    assert (code, out) == (2, "")
+    assert "karat init" in err
+    assert f"karat {name} --help" in err
+
+
+def test_several_runs_need_a_choice_where_only_one_is_possible(command, here):
+    configure(TWO_RUNS + "[gate]\nRR = '>= 0.4'\n")
+    code, _, err = command("gate")
+    assert code == 2
+    assert "best.jsonl, second.jsonl" in err
+    assert command("gate", "second.jsonl")[0] == 0
+    configure(TWO_RUNS + '[retriever]\noutput = "second.jsonl"\n[gate]\nRR = ">= 0.4"\n')
+    code, out, _ = command("gate", "--json")
+    assert json.loads(out)["gates"][0]["run"] == "second"
+
+
+def test_every_setting_belongs_to_a_parameter_and_every_default_parses():
+    settings = project.known_settings()
+    names = {setting.key for setting in settings}
+    assert {"gold", "runs", "measures", "by", "baseline", "corpus", "columns"} <= names
+    assert {"retriever.spec", "retriever.headers", "retriever.top_k", "retriever.jobs"} <= names
+    for setting, parameter in settings.items():
+        assert setting.name in parameter.settings
+    assert not {"json", "output", "config", "require", "title"} & names
+
+
+def test_settings_are_not_read_by_python(here):
+    configure(ONE_RUN + "top_k = 1\n")
+    assert Config.find().settings["top_k"] == 1
+    assert karat.evaluate("gold.jsonl", "second.jsonl", "RR")["RR"] == 0.5
