@@ -1,6 +1,7 @@
 """The public interface, compared with tests/golden/interface.txt, so that no feature gets lost.
 
-Names with their signatures, flags of the command line, settings of karat.toml, properties of JSON documents, exit codes.
+Names with their signatures, flags of the command line, settings of karat.toml, properties of JSON
+documents, exit codes.
 `make messages` (KARAT_UPDATE=1) rewrites the file after an intended change.
 """
 
