@@ -125,6 +125,16 @@ def test_hybrid_is_the_fusion_of_both_lists(query, top_k, prefetch_limit):
         assert item["score"] == pytest.approx(expected[item["id"]])
 
 
+def test_hybrid_is_the_same_as_fused_runs():
+    retrievers = (BM25(FAQ, cache=False), Dense(FAQ, embedder=letters))
+    runs = [karat.retrieve(retriever, QUERIES, top_k=3) for retriever in retrievers]
+    hybrid = Hybrid(FAQ, embedder=letters, rrf_k=7, cache=False)
+    run = karat.retrieve(hybrid, QUERIES, prefetch_limit=3)
+    columns = ["query_id", "item_id", "score"]
+    expected = karat.fuse(runs, "rrf", k=7).results.select(columns)
+    assert run.results.select(columns).equals(expected)
+
+
 def test_weights_scale_the_scores_of_each_list():
     query = QUERIES["q2"]
     expected = {}

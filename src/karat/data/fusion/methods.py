@@ -151,7 +151,7 @@ def _method(
     weights="optional",
 )
 def _rrf(data: FusionInput, k: float) -> Floats:
-    return _sum(data.weights / (k + data.values))
+    return reciprocal_rank_scores(data.values, data.weights, k)
 
 
 @_method("combsum", "Σ score", _FOX, "scores")
@@ -249,7 +249,7 @@ def _condorcet(data: FusionInput) -> Floats:
 
 @_method("weighted", "Σ w · score", _WU, "scores", weights="required")
 def _weighted(data: FusionInput) -> Floats:
-    return _sum(data.weights * data.values)
+    return weighted_sums(data.values, data.weights)
 
 
 @_method("wmnz", "Σ score · Σ w", _WU, "scores", weights="required")
@@ -274,6 +274,19 @@ def _mixed(data: FusionInput) -> Floats:
 )
 def _rbc(data: FusionInput, phi: float) -> Floats:
     return _sum(data.weights * (1 - phi) * phi ** (data.values - 1))
+
+
+def reciprocal_rank_scores(ranks: Floats, weights: Floats, k: float) -> Floats:
+    """Return Σ w / (k + rank) of each row: one column per list, NaN if it does not have the item.
+
+    The hybrid retriever fuses its two lists with this function, too.
+    """
+    return _sum(weights / (k + ranks))
+
+
+def weighted_sums(values: Floats, weights: Floats) -> Floats:
+    """Return Σ w · value of each row; the hybrid retriever uses this function, too."""
+    return _sum(weights * values)
 
 
 def _sum(values: Floats) -> Floats:

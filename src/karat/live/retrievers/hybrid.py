@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat import checks
+from karat.data.fusion import reciprocal_rank_scores, weighted_sums
 from karat.errors import InputError
 from karat.live.instrumentation import stage
 from karat.live.retrievers.bm25 import K1, B, check_bm25_options, load_index
@@ -143,14 +144,14 @@ class Hybrid(BuiltIn):
     def _fuse(self, lists: list[Scored]) -> Scored:
         """Return the positions of all items, ascending, and their fused scores."""
         positions = np.unique(np.concatenate([found for found, _ in lists]))
-        fused = np.zeros(positions.size)
+        values = np.full((positions.size, len(lists)), np.nan)
         for number, (found, scores) in enumerate(lists):
+            ranks = np.arange(1, found.size + 1)
             rows = np.searchsorted(positions, found)
-            if self._weights is None:
-                fused[rows] += 1 / (self._rrf_k + np.arange(1, found.size + 1))
-            else:
-                fused[rows] += self._weights[number] * _scaled(scores)
-        return positions, fused
+            values[rows, number] = ranks if self._weights is None else _scaled(scores)
+        if self._weights is None:
+            return positions, reciprocal_rank_scores(values, np.ones(len(lists)), self._rrf_k)
+        return positions, weighted_sums(values, np.array(self._weights))
 
 
 def _scaled(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
