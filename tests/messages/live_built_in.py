@@ -48,6 +48,8 @@ built("a chunker has no overlap", chunker="sentences", chunk_overlap=10)
 built("a chunker is unknown", chunker="recursiv")
 built("k1 is negative", k1=-1.0)
 built("b is above 1", b=1.5)
+built("an engine of BM25 is unknown", engine="lucene")
+built("an engine of BM25 has a fixed constant", engine="tantivy", k1=0.9)
 built("a language of the stemmer is misspelled", stemmer="englisch")
 case(
     "a language of stop words is unknown",
@@ -82,6 +84,10 @@ def without(package: str, make):
         make()
 
 
+case(
+    "tantivy is not installed",
+    lambda: without("tantivy", lambda: BM25(FAQ, engine="tantivy")),
+)
 case("wordllama is not installed", lambda: without("embedders", lambda: Dense(FAQ)))
 case(
     "usearch is not installed",
@@ -238,6 +244,13 @@ def not_stored():
         BM25(FAQ)
 
 
+def without_space():
+    problem = ValueError("Internal error: 'No space left on device (os error 28)'")
+    with own_cache(), patch("tantivy.Index", side_effect=problem):
+        BM25(FAQ, engine="tantivy")
+
+
+case("tantivy cannot write", without_space, volatile=r"(?<=InputError: )\S+(?=:)")
 case("a file of a stored index is damaged", damaged, volatile=HIDDEN)
 case("the manifest of a stored index is missing", without_manifest, volatile=HIDDEN)
 case("the vectors of a stored index are outdated", outdated, volatile=HIDDEN)

@@ -72,12 +72,19 @@ BUILT_IN = (
         help="Let chunks overlap by N characters (with --chunker fixed).",
     ),
     Option(
+        "--engine",
+        panel="Built-in retrievers",
+        metavar="bm25s|tantivy",
+        show_default="bm25s",
+        help="Choose the engine of BM25: bm25s in memory, or tantivy on disk for large corpora.",
+    ),
+    Option(
         "--k1",
         panel="Built-in retrievers",
         metavar="X",
         type=float,
         show_default="0.9",
-        help="Set how much repeated words count in BM25.",
+        help="Set how much repeated words count in BM25 (bm25s only).",
     ),
     Option(
         "--b",
@@ -85,7 +92,7 @@ BUILT_IN = (
         metavar="X",
         type=float,
         show_default="0.4",
-        help="Set how much BM25 penalises long items, from 0 to 1.",
+        help="Set how much BM25 penalises long items, from 0 to 1 (bm25s only).",
     ),
     Option(
         "--stemmer",

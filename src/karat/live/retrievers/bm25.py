@@ -1,10 +1,11 @@
-"""BM25: rank items by the words that they share with the query, with the index of bm25s."""
+"""BM25: rank items by the words that they share with the query, by bm25s or tantivy."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -18,15 +19,63 @@ from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.items import Chunking, Items, Scored, best
 from karat.live.retrievers.words import Words
 
+if TYPE_CHECKING:
+    from karat.live.retrievers.tantivy import TantivyIndex
+
 K1, B = 0.9, 0.4
 """The defaults of Pyserini, with which the published BM25 baselines (BEIR) were computed."""
+BM25S, TANTIVY = "bm25s", "tantivy"
 _ARRAYS = ("data", "indices", "indptr")
 _VOCABULARY = "vocabulary.json"
-_FORMAT = 1  # raised when the tokenisation or the stored files change
+_FORMAT = 2  # raised when the tokenisation or the stored files change
+
+
+@dataclass(frozen=True)
+class BM25Options:
+    """Which engine scores the items, with which constants, and which words are indexed."""
+
+    engine: str
+    k1: float
+    b: float
+    stemmer: str
+    stop_words: str
+
+    @classmethod
+    def of(
+        cls, engine: str, k1: float | None, b: float | None, stemmer: str, stop_words: str
+    ) -> BM25Options:
+        """Check the options; constants that are None become those of the engine."""
+        if checks.one_of(engine, "engine", (BM25S, TANTIVY)) == TANTIVY:
+            from karat.live.retrievers import tantivy
+
+            tantivy.require_tantivy()
+            for name, value, fixed in (("k1", k1, tantivy.K1), ("b", b, tantivy.B)):
+                if value not in (None, fixed):
+                    raise InputError(
+                        f"tantivy always uses {fixed}, got {value}",
+                        field=name,
+                        hint=f'remove {name}, or use --engine bm25s (engine="bm25s")',
+                    )
+            return cls(engine, tantivy.K1, tantivy.B, stemmer, stop_words)
+        k1, b = K1 if k1 is None else k1, B if b is None else b
+        if checks.finite(k1, "k1") < 0:
+            raise InputError(
+                f"must be at least 0, got {k1}", field="k1", hint="usual values are from 0.5 to 2"
+            )
+        return cls(engine, float(k1), float(checks.share(b, "b")), stemmer, stop_words)
+
+    def words(self) -> Words:
+        """Return what splits texts into words."""
+        return Words(self.stemmer, self.stop_words)
+
+    def as_settings(self) -> dict[str, Any]:
+        """Return the options, for the header of a run, where "engine" is a search engine."""
+        options = asdict(self)
+        return {"bm25_engine": options.pop("engine"), **options}
 
 
 class BM25(BuiltIn):
-    """Rank documents or chunks by BM25, with exact scores.
+    """Rank documents or chunks by BM25.
 
     The formula is that of Lucene: the sum over the words of the query of
     `idf · tf / (tf + k1 · (1 - b + b · length / average length))`, where
@@ -52,10 +101,15 @@ class BM25(BuiltIn):
         Maximum number of characters per chunk. Default: that of the chunker (800).
     chunk_overlap : int, optional
         Number of characters that chunks share; only "fixed" has this option.
-    k1 : float, default 0.9
-        How much repeated words count; 0 ignores repetition.
-    b : float, default 0.4
-        How much long items are penalised, from 0 (not at all) to 1.
+    engine : {"bm25s", "tantivy"}, default "bm25s"
+        "bm25s" keeps the index in memory and has exact scores. "tantivy"
+        (`pip install 'karat[tantivy]'`) keeps it on disk, for large corpora. It rounds lengths
+        above 40 words down, as Lucene does, and has fixed constants.
+    k1 : float, optional
+        How much repeated words count; 0 ignores repetition. Default: 0.9; tantivy always uses 1.2.
+    b : float, optional
+        How much long items are penalised, from 0 (not at all) to 1. Default: 0.4; tantivy always
+        uses 0.75.
     stemmer : str, default "english"
         A language or algorithm of Snowball ("german", "porter", …), or "none".
     stop_words : str, default "english"
@@ -81,19 +135,19 @@ class BM25(BuiltIn):
         chunker: Any = None,
         chunk_size: int | None = None,
         chunk_overlap: int | None = None,
-        k1: float = K1,
-        b: float = B,
+        engine: str = BM25S,
+        k1: float | None = None,
+        b: float | None = None,
         stemmer: str = "english",
         stop_words: str = "english",
         cache: bool = True,
     ) -> None:
         chunking = Chunking(chunker, chunk_size, chunk_overlap)
-        options = check_bm25_options(k1, b, stemmer, stop_words)
-        words = Words(stemmer, stop_words)
+        options = BM25Options.of(engine, k1, b, stemmer, stop_words)
+        self._words = options.words()
         self.items = Items.of(corpus, chunking)
-        self.settings = self.common_settings() | options
-        self._words = words
-        self._index = load_index(self.items, words, options, use_cache=cache)
+        self.settings = self.common_settings() | options.as_settings()
+        self._index = load_index(self.items, self._words, options, use_cache=cache)
 
     def search(self, query: str, top_k: int = 20) -> list[dict[str, Any]]:
         """Return the best items for a query.
@@ -178,29 +232,26 @@ class BM25Index:
         return positions, scores[positions].astype(np.float64)
 
 
-def check_bm25_options(k1: float, b: float, stemmer: str, stop_words: str) -> dict[str, Any]:
-    """Return the options of BM25, after a check of the numbers."""
-    if checks.finite(k1, "k1") < 0:
-        raise InputError(
-            f"must be at least 0, got {k1}", field="k1", hint="usual values are from 0.5 to 2"
-        )
-    return {
-        "k1": float(k1),
-        "b": float(checks.share(b, "b")),
-        "stemmer": stemmer,
-        "stop_words": stop_words,
-    }
-
-
 def load_index(
-    items: Items, words: Words, options: dict[str, Any], *, use_cache: bool
-) -> BM25Index:
+    items: Items, words: Words, options: BM25Options, *, use_cache: bool
+) -> BM25Index | TantivyIndex:
     """Return the index of the items, from the cache if it is there."""
-    versions = {name: version(name) for name in ("bm25s", "PyStemmer", "numpy")}
-    settings = {"format": _FORMAT, "items": items.digest, **options, **versions}
+    versions = {name: version(name) for name in (options.engine, "bm25s", "PyStemmer", "numpy")}
+    settings = {"format": _FORMAT, "items": items.digest, **options.as_settings(), **versions}
+    key = IndexKey("bm25", items.about, settings)
+    if options.engine == TANTIVY:
+        from karat.live.retrievers.tantivy import TantivyIndex
+
+        return load_or_build(
+            key,
+            build=lambda: TantivyIndex.build(items.texts, words),
+            save=lambda index, folder: index.save(folder),
+            load=TantivyIndex.load,
+            use_cache=use_cache,
+        )
     return load_or_build(
-        IndexKey("bm25", items.about, settings),
-        build=lambda: BM25Index.build(items, words, options["k1"], options["b"]),
+        key,
+        build=lambda: BM25Index.build(items, words, options.k1, options.b),
         save=lambda index, folder: index.save(folder),
         load=BM25Index.load,
         use_cache=use_cache,

@@ -12,12 +12,11 @@ from karat import checks
 from karat.data.fusion import reciprocal_rank_scores, weighted_sums
 from karat.errors import InputError
 from karat.live.instrumentation import stage
-from karat.live.retrievers.bm25 import K1, B, check_bm25_options, load_index
+from karat.live.retrievers.bm25 import BM25S, BM25Options, load_index
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.dense import EXACT_LIMIT, embed_query, load_vectors
 from karat.live.retrievers.embedders import WORDLLAMA, EmbeddingFunction, create_embedder
 from karat.live.retrievers.items import Chunking, Items, Scored, best
-from karat.live.retrievers.words import Words
 
 RRF_K = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
@@ -38,7 +37,7 @@ class Hybrid(BuiltIn):
         The documents, as for `BM25`.
     chunker, chunk_size, chunk_overlap : optional
         How documents are split, as for `BM25`.
-    k1, b, stemmer, stop_words : optional
+    engine, k1, b, stemmer, stop_words : optional
         The parameters of `BM25`.
     embedder, embedding_model, embedding_key_env, exact_limit : optional
         The parameters of `Dense`.
@@ -69,8 +68,9 @@ class Hybrid(BuiltIn):
         chunker: Any = None,
         chunk_size: int | None = None,
         chunk_overlap: int | None = None,
-        k1: float = K1,
-        b: float = B,
+        engine: str = BM25S,
+        k1: float | None = None,
+        b: float | None = None,
         stemmer: str = "english",
         stop_words: str = "english",
         embedder: str | EmbeddingFunction = WORDLLAMA,
@@ -82,11 +82,11 @@ class Hybrid(BuiltIn):
         cache: bool = True,
     ) -> None:
         chunking = Chunking(chunker, chunk_size, chunk_overlap)
-        options = check_bm25_options(k1, b, stemmer, stop_words)
+        options = BM25Options.of(engine, k1, b, stemmer, stop_words)
         limit = checks.integer(exact_limit, "exact_limit", least=0)
         self._rrf_k = checks.integer(rrf_k, "rrf_k", least=1)
         self._weights = None if weights is None else _checked_weights(weights)
-        self._words = Words(stemmer, stop_words)
+        self._words = options.words()
         self._embedder = create_embedder(embedder, embedding_model, embedding_key_env)
         self.items = Items.of(corpus, chunking)
         # The vectors first: if the embedder fails, nothing is stored.
@@ -97,7 +97,7 @@ class Hybrid(BuiltIn):
             fusion = {"weights": list(self._weights)}
         self.settings = {
             **self.common_settings(),
-            **options,
+            **options.as_settings(),
             **self._embedder.settings,
             **self._dense.settings,
             **fusion,
