@@ -39,6 +39,9 @@ def serving(respond, *, certificate=None):
             content = self.rfile.read(int(self.headers["Content-Length"]))
             self.answer(json.loads(content))
 
+        def do_PATCH(self):
+            self.do_POST()
+
         def do_GET(self):
             self.answer(dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True)))
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from karat.markup import shown
 from karat.report.document_model import Cell, Document, FieldList, Notes, Section, Table, TextLines
 
+_SPECIAL = re.compile(r"[\\|*`~$]|(?<=\])[(\[:]|(?<![^\W_])_|_(?![^\W_])")
+"""Characters that would be markup; an underscore within a word is not, nor is a lone bracket."""
+_ENTITY = re.compile(r"&(?=#?\w+;)")
 _SIGNS = {"good": "✅ ", "caution": "⚠️ ", "bad": "❌ ", "neutral": ""}
 
 
@@ -84,6 +87,12 @@ def _folded(title: str, sentences: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text that a cell or a line can hold."""
-    text = shown(text.replace("\n", " "))
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    r"""Return a text that a cell or a line can hold, and that is shown as it is.
+
+    Texts come from the data: a link or an image in a query must not become one.
+
+    >>> print(escape("a|b <img> ![x](y) &lt; `c` d_e"))
+    a\|b &lt;img> ![x]\(y) &amp;lt; \`c\` d_e
+    """
+    plain = _ENTITY.sub("&amp;", shown(text.replace("\n", " "))).replace("<", "&lt;")
+    return _SPECIAL.sub(r"\\\g<0>", plain)
