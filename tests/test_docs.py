@@ -27,9 +27,9 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """A block of code: language, file name, text, and the output if a block of text follows it."""
-NOT_EXECUTED = {"bash", "yaml", "text", "toml", "json", "html"}
+NOT_EXECUTED = {"bash", "yaml", "text"}
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-LATENCIES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*", re.MULTILINE)
+TIMES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*|^time  about .*|^latency\.\w+ \[.*", re.MULTILINE)
 
 
 def name_of(page):
@@ -43,13 +43,14 @@ class Shell:
         self.monkeypatch = monkeypatch
         self.capsys = capsys
         self.exit_code = 0
+        self.error = ""
 
     def output(self, line):
         if line == "echo $?":
             code, self.exit_code = self.exit_code, 0
             return f"{code}\n"
-        assert not self.exit_code, "a command failed; show `echo $?` if that is intended"
-        program, *words = shlex.split(line)
+        assert not self.exit_code, f"show `echo $?` if this is intended: {self.error}"
+        program, *words = shlex.split(os.path.expandvars(line))
         if program == "cat":
             return Path(words[0]).read_text(encoding="utf-8")
         assert program == "karat", line
@@ -59,12 +60,14 @@ class Shell:
             main()
         self.exit_code = stop.value.code or 0
         printed = self.capsys.readouterr()
+        self.error = printed.err
         return printed.out + printed.err if self.exit_code == 2 else printed.out
 
 
 def copy_data(folder):
     """Copy the example data, and the handbook with its gold as `karat demo` writes them."""
     shutil.copytree(ROOT / "docs" / "faq", folder / "faq")
+    shutil.copytree(ROOT / "docs" / "faq", folder / "docs" / "faq")  # its path in README
     handbook = shutil.copytree(ROOT / "docs" / "handbook", folder / "karat-demo" / "handbook")
     (handbook / "questions.jsonl").unlink()
     (handbook / "gold.jsonl").rename(folder / "karat-demo" / "gold.jsonl")
@@ -77,6 +80,8 @@ def test_examples_on_page_run_and_print_what_it_shows(page, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # the indexes of the examples
     shell = Shell(monkeypatch, capsys)
+    monkeypatch.syspath_prepend(tmp_path)
+    loaded = set(sys.modules)
     names = {}
     source = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(source):
@@ -102,14 +107,17 @@ def test_examples_on_page_run_and_print_what_it_shows(page, tmp_path, monkeypatc
                 source = source.replace(block[0], updated)
         else:
             assert without_times(printed) == without_times(shown)
-    assert not shell.exit_code, "the last command failed"
+    for name in set(sys.modules) - loaded:  # modules that the page has written
+        if (tmp_path / f"{name}.py").exists():
+            del sys.modules[name]
+    assert not shell.exit_code, f"the last command failed: {shell.error}"
     if os.environ.get("KARAT_UPDATE"):
         page.write_text(source, encoding="utf-8")
 
 
 def without_times(printed):
-    """Replace every number in a table of latencies, since they differ each time."""
-    return LATENCIES.sub(
+    """Replace every number that depends on the time, since it differs each time."""
+    return TIMES.sub(
         lambda table: re.sub(r" +", " ", re.sub(r"[\d,.]+\*?", "#", table[0])), printed
     )
 

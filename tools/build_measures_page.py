@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karat.report.catalogue import catalogue
+from karat.measures import REGISTRY
+from karat.report.catalogue import HEADINGS, catalogue
 
 PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
 
@@ -17,8 +18,9 @@ INTRODUCTION = """\
 A name is `Name(param=value, …)@cutoff`. Case is ignored, and `_` and `-` are optional. Several
 names are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff, relevant means
 a grade of `rel` or higher, and ranks count from 1. This page is generated from the declarations in
-`src/karat/measures/` by `tools/build_measures_page.py`. You can also declare
-[measures of your own](own_measures.md).
+`src/karat/measures/` by `tools/build_measures_page.py`; `karat explain NAME` shows the same texts
+with a worked example. [Choosing a measure](handbook/choosing-a-measure.md) helps to find the right
+one, and you can declare [measures of your own](own_measures.md).
 
 Cutoffs in the style of trec_eval (`ndcg_cut_10`, `P.5,10`) and the parameters of ir_measures are
 accepted too. Output uses the names of karat, and the values are those of ir_measures:
@@ -47,8 +49,14 @@ CUTOFF = {
 def pages() -> dict[Path, str]:
     """Return the path and the text of the page."""
     parts = [INTRODUCTION]
+    family = None
     for measure in catalogue():
-        lines = [f"## {measure['name']}", "", f"{measure['title']}.", "", f"> {measure['formula']}"]
+        declaration = REGISTRY[measure["name"]]
+        if declaration.family != family:
+            family = declaration.family
+            parts.append(f"## {HEADINGS[family]}\n")
+        lines = [f"### {declaration.name}", "", f"{measure['title']}.", ""]
+        lines += [f"> {measure['formula']}"]
         lines += ["", f"- {CUTOFF[measure['cutoff']]}; {measure['over_queries']} over queries"]
         if not measure["higher_is_better"]:
             lines[-1] += "; lower is better"
@@ -56,6 +64,8 @@ def pages() -> dict[Path, str]:
             lines[-1] += f"; in {measure['unit']}"
         if measure["aliases"]:
             lines.append(f"- also: {', '.join(f'`{alias}`' for alias in measure['aliases'])}")
+        lines += [f"- edge cases: {declaration.edges}"] * bool(declaration.edges)
+        lines += [f"- other tools: {declaration.differs}"] * bool(declaration.differs)
         lines += [f"- defined in: {publication}" for publication in measure["cites"]]
         for name, param in measure["parameters"].items():
             default = "" if param["default"] is None else f" (default `{param['default']}`)"

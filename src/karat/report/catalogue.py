@@ -11,7 +11,7 @@ from karat.measures.name_parser import declaration_named
 from karat.measures.registry import Param
 from karat.report.document_model import Cell, Column, Document, Section, Table
 
-_HEADINGS: dict[str, str] = {
+HEADINGS: dict[str, str] = {
     RANK.name: "Ranked lists of items",
     SPAN.name: "Character spans",
     EVIDENCE.name: "Evidence texts",
@@ -59,7 +59,7 @@ def catalogue_document(words: Iterable[str] = ()) -> Document:
             [Cell(_signature(one)), Cell(one.title), Cell(", ".join(one.aliases))]
             for one in declarations
         ]
-        sections.append(Section([Table(columns, rows)], _HEADINGS[family]))
+        sections.append(Section([Table(columns, rows)], HEADINGS[family]))
     notes = ["karat explain NAME shows the formula and the parameters of a measure"]
     return Document("Measures", sections=sections, notes=notes)
 
@@ -78,9 +78,7 @@ def _signature(declaration: Declaration) -> str:
 def _declarations(words: Iterable[str]) -> list[Declaration]:
     """Return the measures that words name or describe; all built-in ones without words."""
     built_in = [declaration for declaration in REGISTRY.values() if declaration.function is None]
-    ordered = sorted(
-        built_in, key=lambda one: (list(_HEADINGS).index(one.family), one.name.lower())
-    )
+    ordered = sorted(built_in, key=lambda one: (list(HEADINGS).index(one.family), one.name.lower()))
     found: dict[str, Declaration] = {}
     for word in words:
         matching = [declaration for declaration in ordered if _matches(declaration, word)]
