@@ -73,7 +73,7 @@ def test_usearch_finds_what_exact_search_finds_and_always_the_same():
     assert graphs[0].search("q", 10) == graphs[1].search("q", 10)
     common = {item["id"] for item in exact} & {item["id"] for item in graphs[0].search("q", 10)}
     assert len(common) >= 8
-    assert graphs[0].settings["search"].startswith("usearch")
+    assert graphs[0].settings["search"].startswith("approximate, usearch ")
 
 
 def test_graph_of_usearch_is_stored_and_read(tmp_path, monkeypatch):

@@ -28,15 +28,15 @@ EXACT_LIMIT = 500_000
 """Number of items up to which the search is exact."""
 _FORMAT = 1  # raised when the stored files change
 _VECTORS, _GRAPH = "vectors.npy", "graph.usearch"
-_SEARCHED = 100  # items that usearch finds at least, of which the best are returned
+_WIDTH, _LEAST = 4, 400  # usearch finds 4 times as many items as are returned, and at least 400
 _SAME = 1e-3  # how far two vectors of the same text may differ; some servers are not exact
 
 
 class Dense(BuiltIn):
     """Rank documents or chunks by the cosine similarity of embeddings.
 
-    Up to `exact_limit` items the search is exact; above it, an approximate index of usearch finds
-    the candidates. Items of equal scores are ordered by id, descending, as in trec_eval. The title
+    Up to `exact_limit` items the search is exact. Above it, an approximate index of usearch finds
+    the candidates: some of the most similar items may be missing. Items of equal scores are ordered by id, descending, as in trec_eval. The title
     of a document is embedded with its text, and with each of its chunks.
 
     Parameters
@@ -55,7 +55,8 @@ class Dense(BuiltIn):
     embedding_key_env : str, optional
         The environment variable with the key of a server. The key is never stored.
     exact_limit : int, default 500000
-        Number of items up to which the search is exact.
+        Number of items up to which the search is exact. Above it, usearch is required
+        (`pip install 'karat[dense]'`).
     cache : bool, default True
         Whether the vectors are stored in the cache folder, and reused. Those of a function that is
         not given by its name are never stored, because two functions may have the same name.
@@ -155,7 +156,7 @@ class DenseIndex:
     @property
     def settings(self) -> dict[str, Any]:
         """How the index is searched, for the header of a run."""
-        return {} if self._graph is None else {"search": f"usearch {version('usearch')}"}
+        return {} if self._graph is None else {"search": f"approximate, usearch {version('usearch')}"}
 
     def find(self, query: Vectors, count: int) -> Scored:
         """Return the items with the highest cosine similarity.
@@ -167,7 +168,7 @@ class DenseIndex:
             similarities = np.einsum("ij,j->i", self.vectors, query)
             positions = best(similarities, count)
             return positions, similarities[positions].astype(np.float64)
-        matches = self._graph.search(query, max(2 * count, _SEARCHED), threads=1)
+        matches = self._graph.search(query, max(_WIDTH * count, _LEAST), threads=1)
         candidates = np.sort(np.asarray(matches.keys, dtype=np.int64))
         similarities = np.einsum("ij,j->i", self.vectors[candidates], query)
         order = best(similarities, count)
