@@ -136,3 +136,18 @@ def test_error_has_exit_code_2_and_writes_nothing(command, folder, words):
     assert (code, out) == (2, "")
     assert err.startswith(("error: ", "warning: "))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_tuning_stops_if_too_many_queries_of_a_run_failed(command, folder):
+    error = {"type": "Timeout", "message": "slow", "attempts": 1}
+    with open("failed.jsonl", "w") as failed:
+        for n in range(10):
+            line = {"query_id": f"q{n}", "results": [{"id": "a", "score": 0.5}]}
+            if n == 3:
+                line |= {"results": [], "error": error}
+            failed.write(json.dumps(line) + "\n")
+    words = ["fuse", "bm25.run", "failed.jsonl", "--tune", "gold.qrels", "-m", "RR"]
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert "--fail-on-error" in err
+    assert command(*words, "--fail-on-error", "0.1")[0] == 0

@@ -223,6 +223,7 @@ def test_command_shows_place_and_size(command, cache_home):
     assert "4 documents, 4 items" in out
     code, out, _ = command("cache", "--json")
     assert json.loads(out) == {
+        "karat": karat.__version__,
         "folder": str(cache_home / "karat"),
         "bytes": entry.bytes,
         "entries": [{"name": entry.name, "about": entry.about, "bytes": entry.bytes}],
@@ -258,10 +259,15 @@ def test_links_in_the_cache_are_removed_without_their_targets(cache_home, tmp_pa
     assert (tmp_path / "kept").exists()
 
 
-def test_without_a_home_folder_nothing_is_stored(monkeypatch):
+def test_without_a_home_folder_nothing_is_stored(monkeypatch, command):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
     monkeypatch.setattr("karat.cache.Path.home", lambda: (_ for _ in ()).throw(RuntimeError))
     assert cache_folder() is None
     assert cached_entries() == []
     assert BM25(FAQ).search("refund")
+    code, out, _ = command("cache", "--json")
+    assert (code, json.loads(out)["folder"]) == (0, None)
+    code, out, _ = command("cache")
+    assert code == 0
+    assert "None" not in out

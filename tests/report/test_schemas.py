@@ -15,8 +15,11 @@ import pytest
 import karat
 from karat.cli.main import main
 from karat.conventions import CHOICES
+from karat.data.fusion import METHODS as FUSION_METHODS
+from karat.data.fusion import NORMALIZATIONS
 from karat.evaluation.usage import usage
 from karat.format import to_json
+from karat.live.retrievers import BM25
 from karat.measures.families import REASONS
 from karat.measures.registry import REGISTRY
 from karat.report.schemas import DOCUMENTS, schema
@@ -166,6 +169,38 @@ def test_comparisons_of_saved_scores_match_their_schema(command, files):
     check("comparison", json.loads(out))
 
 
+FUSIONS = [
+    [],
+    ["--method", "weighted", "--weights", "0.7,0.3", "--normalization", "z-score", "--depth", "2"],
+    ["--tune", "gold.jsonl", "-m", "RR", "--folds", "2"],
+    ["--tune", "gold.jsonl", "-m", "RR", "--folds", "3", "--seed", "4", "--method", "rbc"],
+    ["--tune", "gold.jsonl", "-m", "RR", "--method", "weighted"],
+    ["--tune", "gold.jsonl", "-m", "RR", "--method", "logn_isr"],
+    ["--tune", "gold.jsonl", "-m", "RR", "--method", "combgmnz"],
+]
+
+
+@pytest.mark.parametrize("options", FUSIONS)
+def test_fusions_match_their_schema(command, files, options):
+    words = ["fuse", "old.jsonl", "new.jsonl", *options, *FAILURES, "--json", "-o", "fused.jsonl"]
+    code, out, err = command(*words)
+    assert code == 0, err
+    document = json.loads(out)
+    assert ("tuning" in document) == ("--tune" in options)
+    check("fusion", document)
+
+
+@pytest.mark.parametrize("action", [[], ["clear"]])
+def test_cache_matches_its_schema(command, tmp_path, monkeypatch, action):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    BM25({"a": "one"})
+    (tmp_path / "karat" / "vega-1.js").write_text("x")
+    code, out, _ = command("cache", *action, "--json")
+    document = json.loads(out)
+    assert (code, len(document["removed" if action else "entries"])) == (0, 2)
+    check("cache", document)
+
+
 RULES = [
     ["RR >= 0.1"],
     ["RR >= 0.9", "latency.p99 <= 1"],
@@ -220,7 +255,10 @@ def part_at(content, path):
     return content
 
 
-OPEN = {"measures", "per_query", "weights", "holes", "queries", "by", "origin", "delivered"}
+OPEN = {
+    *("measures", "per_query", "weights", "holes", "queries", "by", "origin", "delivered"),
+    "single",
+}
 """Objects whose keys are names chosen by the data or the user."""
 OPEN_OF_RUN = {"settings", "failed", "stages"}
 
@@ -237,6 +275,8 @@ def texts(tmp_path_factory):
         "comparison": ["compare", *base, *words],
         "verdict": ["gate", *gate],
     }
+    fuse = ["old.jsonl", "new.jsonl", "--tune", "gold.jsonl", "-m", "RR", "--method", "weighted"]
+    printing = {"fusion": ["fuse", *fuse, *FAILURES, "--json"], "cache": ["cache", "--json"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("documents"))
         write_files()
@@ -246,6 +286,14 @@ def texts(tmp_path_factory):
             with redirect_stdout(printed), redirect_stderr(printed), suppress(SystemExit):
                 main()
         written = {document: Path(f"{document}.json").read_text() for document in commands}
+        patch.setenv("XDG_CACHE_HOME", str(Path.cwd()))
+        BM25({"a": "one"})
+        for document, command in printing.items():
+            patch.setattr(sys, "argv", ["karat", *command])
+            printed = io.StringIO()
+            with redirect_stdout(printed), redirect_stderr(io.StringIO()), suppress(SystemExit):
+                main()
+            written[document] = printed.getvalue()
         return written | {"run": json.dumps(usage_document("old.jsonl"))}
 
 
@@ -264,7 +312,7 @@ def test_unknown_key_fails_in_every_object(documents):
             for path in objects(content)
             if not open_here & set(path[-1:]) and path[-2:-1] not in [("per_query",), ("queries",)]
         ]
-        assert len(paths) >= 5
+        assert len(paths) >= (2 if document == "cache" else 5)
         for path in paths:
             part_at(content, path)["new_key"] = 1
             with pytest.raises(jsonschema.ValidationError):
@@ -292,6 +340,12 @@ def test_unknown_key_fails_in_every_object(documents):
         ("run", ("run", "answered"), -1),
         ("run", ("latency", "stages", "total", "p99"), None),
         ("run", ("cost", "stages", 0, "usd"), "0.1"),
+        ("fusion", ("tuning", "cross_validated", "value"), None),
+        ("fusion", ("tuning", "grid", 0, "weights"), [0.5]),
+        ("fusion", ("settings", "method"), "guess"),
+        ("fusion", ("runs",), []),
+        ("cache", ("entries", 0, "bytes"), -1),
+        ("cache", ("removed",), []),
     ],
 )
 def test_wrong_value_fails(documents, document, path, wrong):
@@ -321,6 +375,9 @@ def test_schemas_list_the_same_words_as_the_package():
     assert list(comparison["$defs"]["pair"]["properties"]) == list(PAIRS)
     assert set(comparison["properties"]["test"]["enum"]) == set(TESTS)
     assert set(comparison["properties"]["correction"]["enum"]) == set(CORRECTIONS)
+    settings = schema("fusion")["$defs"]["fusion_settings"]["properties"]
+    assert set(settings["method"]["enum"]) == set(FUSION_METHODS)
+    assert set(settings["normalization"]["enum"]) == set(NORMALIZATIONS)
 
 
 def described(part):
@@ -338,7 +395,7 @@ def test_every_key_is_described(document):
     whole = schema(document)
     jsonschema.Draft202012Validator.check_schema(whole)
     properties = list(described(whole))
-    assert len(properties) > 20
+    assert len(properties) >= (9 if document == "cache" else 20)
     for name, part in properties:
         target = whole["$defs"][part["$ref"].split("/")[-1]] if "$ref" in part else {}
         assert part.get("description") or target["description"], name

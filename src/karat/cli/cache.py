@@ -28,14 +28,20 @@ def cache_command(action: str | None, json: bool) -> None:
     from karat.cache import cache_folder, cached_entries, clear_cache
     from karat.errors import printable
     from karat.format import to_json
+    from karat.version import __version__
 
+    folder = cache_folder()
     entries = cached_entries() if action is None else clear_cache()
     size = sum(entry.bytes for entry in entries)
     if json:
-        names = {"entries" if action is None else "removed": [one.as_dict() for one in entries]}
-        print(to_json({"folder": str(cache_folder()), "bytes": size} | names))
+        summary = {"karat": __version__, "folder": folder and str(folder), "bytes": size}
+        listed = "entries" if action is None else "removed"
+        print(to_json(summary | {listed: [entry.as_dict() for entry in entries]}))
         return
-    print(f"{'removed from ' if action else ''}{cache_folder()}: {_format_size(size)}")
+    if folder is None:
+        print("no cache: the user has no home folder; set XDG_CACHE_HOME")
+        return
+    print(f"{'removed from ' if action else ''}{folder}: {_format_size(size)}")
     for entry in entries:
         about = f"  {printable(entry.about)}" if entry.about else ""
         print(f"  {_format_size(entry.bytes):>9}  {printable(entry.name)}{about}")

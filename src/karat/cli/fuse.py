@@ -122,6 +122,14 @@ from karat.cli.parameters import Option, command
         default=0,
         help="Set the seed that assigns queries to folds.",
     ),
+    Option(
+        "--fail-on-error",
+        panel="Tuning",
+        metavar="SHARE",
+        type=float,
+        default=0.05,
+        help="Stop with exit code 2 if more than this share of the queries of a run failed.",
+    ),
     GOLD_FORMAT,
     RUN_FORMAT,
     COLUMNS,
@@ -155,6 +163,7 @@ def fuse_command(
     measure: str,
     folds: int,
     seed: int,
+    fail_on_error: float,
     gold_format: str | None,
     run_format: str | None,
     columns: tuple[str, ...],
@@ -211,6 +220,7 @@ def fuse_command(
                 depth=depth,
                 name=name,
                 conventions=dict(config.conventions),
+                fail_on_error=fail_on_error,
             )
             fused, shown = tuning.run, document(tuning)
             summary["tuning"] = tuning.as_dict()

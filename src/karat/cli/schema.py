@@ -7,10 +7,14 @@ from karat.cli.parameters import Argument, command
 
 @command(
     "schema",
-    Argument("document", metavar="scores|comparison|verdict|run", text="The kind of output."),
+    Argument(
+        "document",
+        metavar="scores|comparison|verdict|run|fusion|cache",
+        text="The kind of output.",
+    ),
 )
 def schema_command(document: str) -> None:
-    """Print the JSON Schema of the JSON output of eval, compare, gate or run."""
+    """Print the JSON Schema of the JSON output of eval, compare, gate, run, fuse or cache."""
     from karat.format import to_json
     from karat.report.schemas import schema
 

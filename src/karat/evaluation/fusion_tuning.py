@@ -22,6 +22,7 @@ from karat.data.run import Run
 from karat.errors import InputError, KaratWarning, MeasureError, counted
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.result import Result
+from karat.live.failures import MAX_FAILED
 from karat.measures import Measure, ScoreTable
 from karat.measures.name_parser import AnyMeasure, parse_all
 
@@ -116,6 +117,7 @@ def tune_fusion(
     depth: int | None = None,
     name: str | None = None,
     conventions: Conventions | dict[str, Any] | None = None,
+    fail_on_error: float = MAX_FAILED,
 ) -> FusionTuning:
     """Choose the parameters of a fusion that are best for gold, with cross-validation.
 
@@ -150,6 +152,9 @@ def tune_fusion(
         The name of the fused run. None makes one from the method and the names of the runs.
     conventions : Conventions or dict, default None
         How corner cases are scored, such as {"missing": "skip"}.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed in a run; 1 allows all
+        to fail. A query that failed in all runs is scored as if nothing was retrieved.
 
     Returns
     -------
@@ -177,7 +182,7 @@ def tune_fusion(
     named = named_runs(runs)
     grid = tuning_grid(method, len(named))
     settings = [_settings(method, len(named), normalization, point) for point in grid]
-    evaluator = Evaluator(gold, target, conventions=conventions)
+    evaluator = Evaluator(gold, target, conventions=conventions, fail_on_error=fail_on_error)
     warn_of_missing_queries(named)
     candidates = Candidates.of(named)
     tables = _tables(evaluator, candidates, settings, _needed_depth(target, depth))

@@ -36,8 +36,9 @@ class Dense(BuiltIn):
     """Rank documents or chunks by the cosine similarity of embeddings.
 
     Up to `exact_limit` items the search is exact. Above it, an approximate index of usearch finds
-    the candidates: some of the most similar items may be missing. Items of equal scores are ordered by id, descending, as in trec_eval. The title
-    of a document is embedded with its text, and with each of its chunks.
+    the candidates: some of the most similar items may be missing. Items of equal scores are ordered
+    by id, descending, as in trec_eval. The title of a document is embedded with its text, and with
+    each of its chunks.
 
     Parameters
     ----------
@@ -156,7 +157,9 @@ class DenseIndex:
     @property
     def settings(self) -> dict[str, Any]:
         """How the index is searched, for the header of a run."""
-        return {} if self._graph is None else {"search": f"approximate, usearch {version('usearch')}"}
+        if self._graph is None:
+            return {}
+        return {"search": f"approximate, usearch {version('usearch')}"}
 
     def find(self, query: Vectors, count: int) -> Scored:
         """Return the items with the highest cosine similarity.
