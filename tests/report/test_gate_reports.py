@@ -212,9 +212,9 @@ def test_junit_has_one_case_per_threshold(command, files):
     ]
     assert {case.get("classname") for case in cases} == {"new"}
     assert [[child.tag for child in case] for case in cases] == [
-        [],
-        ["failure"],
-        ["failure"],
+        ["properties"],
+        ["properties", "failure"],
+        ["properties", "failure"],
         ["skipped"],
     ]
     failure = cases[2].find("failure")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import click
@@ -80,6 +81,7 @@ def gate_command(
     report = report_options(settings, title, report_texts, full_paths=full_paths)
     if settings.config.gate:
         print(f"using the thresholds in {settings.config.path}", file=sys.stderr)
+    start = perf_counter()
     try:
         with settings.columns.checked():
             verdict = gate(
@@ -97,7 +99,7 @@ def gate_command(
             verdict_files.write([GateEntry(run, None, str(error))], path)
         outputs.write_failure(title or run, str(error))
         raise
-    entry = GateEntry(verdict.run, verdict)
+    entry = GateEntry(verdict.run, verdict, seconds=perf_counter() - start)
     written = [file for path in outputs.files for file in verdict_files.write([entry], path)]
     written += outputs.write_verdict(verdict, report)
     if json:

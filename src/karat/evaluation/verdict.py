@@ -160,6 +160,10 @@ class GateEntry:
     title: str
     verdict: Verdict | None
     error: str | None = None
+    seconds: float | None = None
+    """The time that the gate took, including the time of its retriever."""
+    page: bytes | None = field(default=None, repr=False)
+    """The HTML report of the gate, if one was requested."""
 
     @property
     def passed(self) -> bool | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karat.errors import printable
+from karat.evaluation.gate_checks import Check
 from karat.evaluation.verdict import GateEntry, Verdict, document
 from karat.format import to_json
 from karat.report.documents.verdict import entry_document, query_texts, reasons
@@ -34,6 +35,7 @@ def junit(entries: Sequence[GateEntry]) -> bytes:
         else:
             _fill(suite, entry.title, entry.verdict)
         _count(suite)
+        _add_times(suite, entry.seconds)
     _count(root)
     indent(root)
     made: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
@@ -44,6 +46,9 @@ def _fill(suite: Element, title: str, verdict: Verdict) -> None:
     texts = query_texts(verdict)
     for check in verdict.checks:
         case = SubElement(suite, "testcase", classname=_clean(title), name=_clean(check.name))
+        properties = SubElement(case, "properties")
+        for name, value in _numbers(check):
+            SubElement(properties, "property", name=name, value=value)
         if not check.passed:
             element = SubElement(
                 case, "failure", message=_clean(check.reason), type=check.rule.kind
@@ -53,6 +58,24 @@ def _fill(suite: Element, title: str, verdict: Verdict) -> None:
     if verdict.unanswered is not None:
         SubElement(case, "skipped", message=_clean(verdict.unanswered))
     SubElement(suite, "system-out").text = _clean("\n".join([verdict.summary, *verdict.remarks]))
+
+
+def _numbers(check: Check) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a check, with all digits."""
+    for name in ("value", "baseline", "difference", "bound", "p"):
+        if (value := getattr(check, name)) is not None:
+            yield name, repr(float(value))
+    yield "queries", str(check.n)
+
+
+def _add_times(suite: Element, seconds: float | None) -> None:
+    """Add the time of a gate: each case gets an equal part, as all are computed together."""
+    if seconds is None:
+        return
+    suite.set("time", f"{seconds:.3f}")
+    cases = suite.findall("testcase")
+    for case in cases:
+        case.set("time", f"{seconds / len(cases):.3f}")
 
 
 def _count(within: Element) -> None:

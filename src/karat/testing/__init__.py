@@ -1,4 +1,4 @@
-"""Gates in a test suite: `from karat.testing import assert_gate`.
+"""Gates in a test suite: `from karat.testing import assert_gate, per_query`.
 
 Other modules are imported only when needed, since pytest loads this package in every test run.
 """
@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from karat.testing.queries import per_query
 
 if TYPE_CHECKING:
     from karat.evaluation.verdict import GateEntry, Verdict
 
-__all__ = ["assert_gate"]
+__all__ = ["assert_gate", "per_query"]
 
 _recorded: list[GateEntry] | None = None
 """The gates that were asserted, for a report; None if no report is written."""
+_builds_pages = False
 
 
 def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> Verdict:
@@ -55,31 +59,41 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
     from karat.errors import KaratError
     from karat.evaluation.verdict import gate
 
+    start = perf_counter()
     try:
         verdict = gate(gold, run, thresholds, **options)
     except KaratError as error:
-        _record(None, str(error))
+        _record(None, str(error), seconds=perf_counter() - start)
         raise error.with_traceback(None) from None  # the traceback inside karat does not help
-    _record(verdict)
+    _record(verdict, seconds=perf_counter() - start)
     if not verdict.passed:
         # The first line is the summary, which pytest shows in its list of failures.
         raise AssertionError(str(verdict))
     return verdict
 
 
-def start_recording() -> list[GateEntry]:
-    """Record all gates from now on, in the list that is returned."""
-    global _recorded
-    _recorded = []
+def start_recording(*, pages: bool = False) -> list[GateEntry]:
+    """Record all gates from now on, in the list that is returned.
+
+    With `pages`, the HTML report of each gate is built immediately: the scores that it shows would
+    otherwise stay in memory until the last test, and workers of pytest-xdist could not send them.
+    """
+    global _recorded, _builds_pages
+    _recorded, _builds_pages = [], pages
     return _recorded
 
 
-def _record(verdict: Verdict | None, error: str | None = None) -> None:
+def _record(verdict: Verdict | None, error: str | None = None, *, seconds: float) -> None:
     if _recorded is None:
         return
     from karat.evaluation.verdict import GateEntry
 
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    if verdict is not None:  # drop the scores, which would stay in memory until the last test
-        verdict = replace(verdict, scores=None, baseline_scores=None)
-    _recorded.append(GateEntry(test or "gate", verdict, error))
+    title = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0] or "gate"
+    entry = GateEntry(title, verdict, error, seconds)
+    if _builds_pages:
+        from karat.report import gate_pages
+
+        entry = replace(entry, page=gate_pages.page_of(entry))
+    if verdict is not None:
+        entry = replace(entry, verdict=replace(verdict, scores=None, baseline_scores=None))
+    _recorded.append(entry)

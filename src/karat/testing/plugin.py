@@ -22,31 +22,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("karat").addoption(
         OPTION,
         metavar="FILE",
-        help="Write a report of all asserted gates to FILE: .xml (JUnit), .md or .json.",
+        action="append",
+        default=[],
+        help="Write a report of all asserted gates to FILE: .html, .xml (JUnit), .md or .json. "
+        "Repeat for more files.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Record gates if a report is requested."""
-    path = config.getoption(OPTION)
-    if path:
-        config.pluginmanager.register(Reporter(path), "karat-report")
+    paths = config.getoption(OPTION)
+    if paths:
+        config.pluginmanager.register(Reporter(paths), "karat-report")
 
 
 class Reporter:
     """Collects the gates of this process and of the workers of pytest-xdist, and writes them."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, paths: list[str]) -> None:
         from karat.errors import InputError
         from karat.report import verdict_files
+        from karat.report.page_files import PAGES
         from karat.testing import start_recording
 
+        self.pages = [path for path in paths if path.lower().endswith(PAGES)]
+        self.files = [path for path in paths if path not in self.pages]
         try:
-            verdict_files.check([path])
+            verdict_files.check(self.files)
+            if self.pages:
+                from karat.report.page import build
+
+                build.check(self.pages)
         except InputError as error:
             raise pytest.UsageError(f"{OPTION}: {error}") from None
-        self.path = path
-        self.entries = start_recording()
+        self.entries = start_recording(pages=bool(self.pages))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -64,14 +73,23 @@ class Reporter:
         from karat.report import verdict_files
 
         # Sorted by test, so that the number of workers does not change the report.
-        verdict_files.write(sorted(self.entries, key=_title), self.path)
+        entries = sorted(self.entries, key=_title)
+        for path in self.files:
+            verdict_files.write(entries, path)
+        if self.pages:
+            from karat.report import gate_pages
+
+            for path in self.pages:
+                gate_pages.write(entries, path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the path of the report."""
         from karat.errors import counted
 
         gates = counted(len(self.entries), "gate")
-        terminalreporter.write_line(f"karat: {gates}, written to {self.path}")
+        terminalreporter.write_line(
+            f"karat: {gates}, written to {', '.join([*self.files, *self.pages])}"
+        )
 
 
 def _title(entry: GateEntry) -> str:

@@ -8,6 +8,7 @@ from typing import IO
 
 import msgspec
 
+from karat.evaluation.verdict import GateEntry
 from karat.markup import brief, shown
 from karat.report.charts import PageChart, charts
 from karat.report.page.model import Page
@@ -29,7 +30,7 @@ from karat.report.page.sections.thresholds_section import gate_view
 from karat.report.page.sections.verdict_summary import summary_view
 from karat.report.page.templates import render, safe
 
-__all__ = ["check_installed", "write", "write_failure"]
+__all__ = ["check_installed", "write", "write_failure", "write_gates"]
 
 _TITLES = {
     "summary": "Summary",
@@ -59,6 +60,19 @@ def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
         title=title,
         description=problem,
         problem=problem,
+        policy=_policy([]),
+        styles=safe(styles()),
+    )
+    file.write(document.encode())
+
+
+def write_gates(title: str, gates: list[tuple[str, GateEntry]], file: IO[bytes]) -> None:
+    """Write a page that lists gates, each with the name of the file of its own page."""
+    document = render(
+        "gates.html",
+        title=title,
+        description=title,
+        gates=gates,
         policy=_policy([]),
         styles=safe(styles()),
     )
