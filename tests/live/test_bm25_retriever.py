@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import polars as pl
 import pytest
@@ -221,6 +222,34 @@ def test_string_names_a_built_in_retriever_in_python(tmp_path):
     run = karat.retrieve(f"bm25:{corpus}", QUERIES, top_k=1)
     assert run.results["item_id"].to_list() == ["refund", "pay", "account"]
     assert run.timings["stage"].unique().sort().to_list() == ["retrieval", "total"]
+
+
+@pytest.mark.parametrize("module", ["hybrid", "qdrant"])
+def test_module_with_the_name_of_a_retriever_is_reached_by_a_prefix(
+    module, tmp_path, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    (tmp_path / f"{module}.py").write_text("def search(query): return ['a']\n")
+    (tmp_path / "q.tsv").write_text("q1\tone\n")
+    words = ("run", "q.tsv", "-o", "run.jsonl", "--no-progress", "-r")
+    code, _, err = command(*words, f"python:{module}:search")
+    assert code == 0, err
+    run = karat.Run.read("run.jsonl")
+    assert run.results["item_id"].to_list() == ["a"]
+    assert run.settings["retriever"] == f"python:{module}:search"
+    code, _, err = command(*words, f"{module}:search", "--overwrite")
+    assert (code, err.count("error: ")) == (2, 1)
+    monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+def test_error_for_a_module_with_the_name_of_a_retriever_names_the_prefix(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bm25.py").write_text("def search(query): return ['a']\n")
+    with pytest.raises(InputError) as caught:
+        karat.retrieve("bm25:search", QUERIES)
+    assert caught.value.field == "retriever"
+    assert "python:bm25:search" in caught.value.hint
 
 
 def test_unknown_attribute_of_the_package_is_an_error():

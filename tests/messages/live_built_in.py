@@ -35,6 +35,14 @@ case("a built-in retriever lacks an option", lambda: create_built_in("dense:x", 
 case("a corpus does not exist", lambda: create_built_in("bm25:nowhere.jsonl"))
 
 
+def module_like_corpus():
+    written("bm25.py", "def search(query): return []")
+    create_built_in("bm25:search")
+
+
+case("a function is in a module with the name of a built-in retriever", module_like_corpus)
+
+
 def built(name: str, make=BM25, corpus=FAQ, **options) -> None:
     case(name, lambda: make(corpus, cache=False, **options))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
@@ -83,6 +84,7 @@ def create_built_in(
             field="retriever",
             hint=f"write {kind}:PATH, with a folder of documents, a JSON Lines or a Parquet file",
         )
+    _refuse_module(kind, path)
     corpus: Any = PathSource(path, columns=columns) if columns else path
     retriever: BuiltIn = retriever_class(corpus, **options)
     return retriever
@@ -92,6 +94,18 @@ def built_in_class(kind: str) -> Any:
     """Return the class of a kind of built-in retriever."""
     module, name = CLASSES[kind]
     return getattr(import_module(module), name)
+
+
+def _refuse_module(kind: str, path: str) -> None:
+    """Raise an error if this is not a corpus, but a function in a module such as bm25.py."""
+    is_module = os.path.isfile(f"{kind}.py") or os.path.isfile(f"{kind}/__init__.py")
+    if is_module and path.isidentifier() and not os.path.exists(path):
+        raise InputError(
+            f"{kind}:{path} is the built-in retriever {kind} with the corpus {path}, which was not "
+            "found",
+            field="retriever",
+            hint=f"for {path} in the module {kind}, write python:{kind}:{path}",
+        )
 
 
 def _kinds_with_option(name: str) -> str:

@@ -1,7 +1,8 @@
 """Turn the `retriever` argument into a `Retriever`.
 
 It may be a URL, a command (`cmd:…`), a built-in retriever (`bm25:CORPUS`), a search
-engine (`qdrant:…`), the name of a Python object (`package.module:name`), or an object.
+engine (`qdrant:…`), the name of a Python object (`package.module:name`, or
+`python:bm25:name` if the module has one of the names above), or an object.
 `import_object` is also used for tokenizers, chunkers, embedders, rerankers and measures.
 """
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _URL_SCHEMES = ("http://", "https://")
 _COMMAND = "cmd:"
+_PYTHON = "python:"  # before a module with the name of a built-in retriever or a search engine
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
 _LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
 _FORMS = "write package.module:name, http://…, cmd:./program, bm25:CORPUS, or qdrant:http://…"
@@ -90,10 +92,17 @@ def resolve_retriever(
     if isinstance(target, BuiltIn):
         return PythonRetriever(target, search, fields, name=target.name, settings=target.settings)
     if isinstance(target, str):
-        imported = import_object(target)
-        source = source_hash(sys.modules[target.partition(":")[0]], imported)
+        spec = _without_prefix(target)
+        imported = import_object(spec)
+        source = source_hash(sys.modules[spec.partition(":")[0]], imported)
         return PythonRetriever(imported, search, fields, name=target, source=source)
     return PythonRetriever(target, search, fields)
+
+
+def _without_prefix(target: str) -> str:
+    """Return `bm25:search` for `python:bm25:search`; `python:search` is in the module `python`."""
+    spec = target.removeprefix(_PYTHON)
+    return spec if ":" in spec else target
 
 
 def _refuse_http_options(options: Mapping[str, Any]) -> None:
