@@ -1,4 +1,4 @@
-"""BM25: the same documents and queries for karat, for bm25s alone and for rank_bm25."""
+"""BM25: the same documents and queries for karat (with both engines), bm25s and rank_bm25."""
 
 from __future__ import annotations
 
@@ -96,6 +96,25 @@ def karat_search(documents: dict[str, str], queries: list[str]) -> Callable[[], 
     return lambda: [retriever.search(query, TOP_K) for query in queries]
 
 
+def karat_tantivy_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
+    """Index with tantivy in a temporary folder, without the cache."""
+    import polars  # noqa: F401
+    import Stemmer  # noqa: F401
+    import tantivy  # noqa: F401
+
+    from karat.live.retrievers import BM25
+
+    return lambda: BM25(documents, engine="tantivy", cache=False)
+
+
+def karat_tantivy_search(documents: dict[str, str], queries: list[str]) -> Callable[[], Any]:
+    """Search one query after the other."""
+    from karat.live.retrievers import BM25
+
+    retriever = BM25(documents, engine="tantivy", cache=False)
+    return lambda: [retriever.search(query, TOP_K) for query in queries]
+
+
 def bm25s_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
     """Index as bm25s' own documentation shows, with the same stemmer and stop words."""
     import bm25s
@@ -149,9 +168,11 @@ def rank_bm25_search(documents: dict[str, str], queries: list[str]) -> Callable[
 FUNCTIONS = (
     karat_index,
     karat_load,
+    karat_tantivy_index,
     bm25s_index,
     rank_bm25_index,
     karat_search,
+    karat_tantivy_search,
     bm25s_search,
     rank_bm25_search,
 )
