@@ -30,6 +30,12 @@ group_case("a field of queries is misspelled", "kinds")
 group_case("queries are grouped by a column of the result", "p")
 group_case("queries are grouped by lists", "tags")
 group_case("a function returns lists as labels", lambda query: [query["kind"]])
+case("a field of clusters is misspelled", lambda: evaluate(GOLD, RUNS["old"], "RR", cluster="kin"))
+case("queries are clustered by lists", lambda: evaluate(GOLD, RUNS["old"], "RR", cluster="tags"))
+case(
+    "no query has a value of the field of clusters",
+    lambda: evaluate([{"query_id": "q", "relevant": ["a"], "user": None}], {}, "RR", cluster="user"),
+)
 case("no field is named", lambda: evaluate(GOLD, RUNS["old"], "RR").by())
 case(
     "there are no queries to group",

@@ -25,7 +25,7 @@ from karat.measures.registry import REGISTRY
 from karat.report.schemas import DOCUMENTS, schema
 from karat.stats.corrections import CORRECTIONS
 from karat.stats.intervals import METHODS
-from karat.stats.pairwise import PAIRS, TESTS
+from karat.stats.pairwise import CLUSTERS, PAIRS, TESTS
 from support.commands import check_refused
 
 TEXT = "Refunds are paid within 14 days, to the card you paid with."
@@ -105,6 +105,7 @@ OPTIONS = [
     ["--by", "kind"],
     ["--by", "kind", "--by", "size", "--missing", "skip", "--no-gold", "skip"],
     ["--top-k", "2", "--score-threshold", "0.1", "--duplicates", "count", "--unjudged", "skip"],
+    ["--cluster", "size", "--by", "kind"],
 ]
 
 
@@ -212,7 +213,7 @@ RULES = [
 @pytest.mark.parametrize(
     ("rules", "runs", "options"),
     combinations(
-        RULES, [("old", "new"), ("new", "old")], [[], ["--top-k", "1", "--missing", "skip"]]
+        RULES, [("old", "new"), ("new", "old")], [[], ["--top-k", "1", "--missing", "skip"], ["--cluster", "size"]]
     ),
 )
 def test_verdicts_match_their_schema(command, files, rules, runs, options):
@@ -372,7 +373,7 @@ def test_schemas_list_the_same_words_as_the_package():
     assert set(defs["counts"]["properties"]) == set(REASONS)
     assert defs["method"]["enum"] == [*METHODS, None]
     comparison = schema("comparison")
-    assert list(comparison["$defs"]["pair"]["properties"]) == list(PAIRS)
+    assert list(comparison["$defs"]["pair"]["properties"]) == [*PAIRS, *CLUSTERS]
     assert set(comparison["properties"]["test"]["enum"]) == set(TESTS)
     assert set(comparison["properties"]["correction"]["enum"]) == set(CORRECTIONS)
     settings = schema("fusion")["$defs"]["fusion_settings"]["properties"]

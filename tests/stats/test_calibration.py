@@ -7,13 +7,16 @@ By default every simulation has 250 experiments and must be compatible with the 
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
+from karat.measures import parse
 from karat.stats import paired_tests
 from karat.stats.corrections import correct, tukey
 from karat.stats.inference import infer
 from karat.stats.intervals import intervals
 from karat.stats.paired_tests import sign_flips, t_test, wilcoxon_test
+from karat.stats.pairs import Pair
 from karat.stats.samples import Sample
 from support import calibration
 from support.effort import FULL
@@ -194,3 +197,80 @@ def test_coverage_of_order_statistics_is_at_least_nominal(how, quantile):
     share, methods = covered_by([Sample(how, values) for values in drawn], truth)
     assert methods == {"order"}
     assert within(share, 0.94, 0.99)
+
+
+def clustered_values(chance, n_clusters, sizes):
+    """Draw values that are correlated within clusters, with the numbers of their clusters."""
+    if sizes == "equal":
+        clusters = np.repeat(np.arange(n_clusters), 10)
+    else:  # a few users ask most of the queries
+        clusters = np.repeat(np.arange(n_clusters), np.minimum(chance.zipf(1.8, n_clusters), 200))
+    user = chance.beta(1.2, 1.8, n_clusters)[clusters]
+    return 0.5 * user + 0.5 * chance.beta(0.6, 0.9, clusters.size), clusters
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "sizes", "limits"),
+    [
+        (10, "equal", (0.925, 0.97)),
+        (30, "equal", (0.935, 0.97)),
+        (100, "equal", (0.935, 0.965)),
+        (30, "unequal", (0.935, 0.99)),
+        (100, "unequal", (0.935, 0.99)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["bounded", "unbounded", "binary"])
+def test_coverage_for_clusters(n_clusters, sizes, limits, kind):
+    chance = np.random.default_rng(73)
+    samples, independent = [], []
+    for _ in range(EXPERIMENTS):
+        values, clusters = clustered_values(chance, n_clusters, sizes)
+        if kind == "binary":
+            values = (chance.random(values.size) < values).astype(float)
+        samples.append(Sample("mean", values, bounded=kind != "unbounded", clusters=clusters))
+        independent.append(Sample("mean", values, bounded=True))
+    share, methods = covered_by(samples, 0.4)
+    if kind == "unbounded" and n_clusters < 20:
+        assert methods == {None}
+        return
+    assert methods == {"t" if kind == "unbounded" else "logit-t"}
+    assert within(share, *limits)
+    # What clusters are for: as independent queries, the interval is far too narrow.
+    assert covered_by(independent, 0.4)[0] < (0.93 if kind == "binary" else 0.8)
+
+
+@pytest.mark.parametrize("how", ["p50", "p90"])
+def test_coverage_of_quantiles_for_clusters(how):
+    chance = np.random.default_rng(74)
+    clusters = np.repeat(np.arange(50), 6)
+    # The sum of two independent exponential values: Gamma(2).
+    drawn = [
+        chance.exponential(1.0, 50)[clusters] + chance.exponential(1.0, 300)
+        for _ in range(EXPERIMENTS)
+    ]
+    truth = {"p50": 1.6783469900166605, "p90": 3.8897201698674291}[how]
+    share, methods = covered_by([Sample(how, values, clusters=clusters) for values in drawn], truth)
+    assert methods == {"order"}
+    assert within(share, 0.935, 0.985)
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "wilcoxon"])
+@pytest.mark.parametrize("sizes", ["equal", "unequal"])
+def test_error_rate_and_coverage_of_differences_for_clusters(test, sizes, monkeypatch):
+    chance = np.random.default_rng(75)
+    monkeypatch.setattr(paired_tests, "DRAWS", DRAWS)
+    pairs = []
+    for _ in range(EXPERIMENTS):
+        values, clusters = clustered_values(chance, 40, sizes)
+        user, query = chance.normal(0, 0.1, 40)[clusters], chance.normal(0, 0.1, clusters.size)
+        labels = pl.Series([f"c{cluster:03}" for cluster in clusters])
+        ids = pl.Series([f"q{row:05}" for row in range(clusters.size)])
+        a = Sample("mean", values, clusters=clusters)
+        b = Sample("mean", values + user + query, clusters=clusters)
+        pairs.append(Pair(parse("latency.mean"), ids, a, b, 0, None, labels))
+    found = [next(infer([pair], test)) for pair in pairs]
+    p = np.array([one.p[test] for one in found])
+    assert within(float((p <= ALPHA).mean()), 0.005 if sizes == "unequal" else 0.035, 0.065)
+    if test != "wilcoxon":
+        share, _ = coverage_of([one.interval for one in found], [0.0] * EXPERIMENTS)
+        assert within(share, 0.935, 0.995 if sizes == "unequal" else 0.97)

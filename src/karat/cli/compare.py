@@ -8,6 +8,7 @@ from typing import Any
 from karat.cli.next_step import advise, after_compare
 from karat.cli.options import (
     BY,
+    CLUSTER,
     COUNT,
     GOLD,
     JSON,
@@ -33,6 +34,7 @@ from karat.cli.project import project_command
     MEASURES,
     PRESET,
     BY,
+    CLUSTER,
     Option(
         "--baseline",
         panel="Statistics",
@@ -91,6 +93,7 @@ def compare_command(
     measures: tuple[str, ...],
     preset: str | None,
     by: tuple[str, ...],
+    cluster: str | None,
     baseline: str | None,
     test: str,
     correction: str,
@@ -129,6 +132,7 @@ def compare_command(
             test=test,
             correction=correction,
             preset=preset,
+            cluster=cluster,
             **settings.keywords,
         )
     sheet = ComparisonSheet(

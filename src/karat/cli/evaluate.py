@@ -8,6 +8,7 @@ from typing import Any
 from karat.cli.next_step import advise, after_eval
 from karat.cli.options import (
     BY,
+    CLUSTER,
     GOLD,
     JSON,
     MEASURES,
@@ -32,6 +33,7 @@ from karat.cli.project import project_command
     MEASURES,
     PRESET,
     BY,
+    CLUSTER,
     output_files(".html, .json, .csv, .parquet, .md or .tex"),
     JSON,
     Option(
@@ -60,6 +62,7 @@ def evaluate_command(
     measures: tuple[str, ...],
     preset: str | None,
     by: tuple[str, ...],
+    cluster: str | None,
     output: tuple[Path, ...],
     json: bool,
     per_query: bool,
@@ -87,7 +90,11 @@ def evaluate_command(
     report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         evaluator = Evaluator(
-            settings.gold(gold), measures or None, preset=preset, **settings.keywords
+            settings.gold(gold),
+            measures or None,
+            preset=preset,
+            cluster=cluster,
+            **settings.keywords,
         )
         scores = evaluator.all([settings.run(run) for run in runs])
     sheets = [
@@ -111,5 +118,5 @@ def evaluate_command(
         terminal.show(scores_document(sheets), wide=wide)
     print_written(written)
     if not json:
-        shared_flags = [*MEASURES.words(measures), *BY.words(by)]
+        shared_flags = [*MEASURES.words(measures), *BY.words(by), *CLUSTER.words(cluster)]
         advise(after_eval(settings, gold, runs, preset, shared_flags, scores))

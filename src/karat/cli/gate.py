@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from karat.cli.next_step import advise, after_gate
-from karat.cli.options import GOLD, JSON, REPORT, RUN, SCORING, Scoring, output_files
+from karat.cli.options import CLUSTER, GOLD, JSON, REPORT, RUN, SCORING, Scoring, output_files
 from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option
 from karat.cli.project import project_command
@@ -40,6 +40,7 @@ from karat.cli.project import project_command
         help="Check max_drop and max_rise relative to this baseline: a run, or scores saved by "
         "`karat eval`.",
     ),
+    CLUSTER,
     output_files(".html, .xml (JUnit), .md or .json"),
     JSON,
     *REPORT,
@@ -56,6 +57,7 @@ def gate_command(
     run: str,
     require: tuple[str, ...],
     baseline: str | None,
+    cluster: str | None,
     output: tuple[Path, ...],
     json: bool,
     title: str | None,
@@ -91,6 +93,7 @@ def gate_command(
                 baseline=None if baseline is None else settings.run(baseline),
                 config=settings.config,
                 preset=preset,
+                cluster=cluster,
                 **settings.keywords,
             )
     except KaratError as error:

@@ -66,6 +66,13 @@ BY = Option(
     help="Also show results for each value of this query field. Repeat to group by combinations of "
     "fields.",
 )
+CLUSTER = Option(
+    "--cluster",
+    panel="Statistics",
+    metavar="FIELD",
+    help="Treat queries with the same value of this query field, such as user_id, as dependent: "
+    "intervals and tests then use one unit per value.",
+)
 
 LEVEL = Option(
     "--level",

@@ -29,6 +29,8 @@ class ScoringOptions:
     top_k: int | None = None
     score_threshold: float | None = None
     fail_on_error: float = MAX_FAILED
+    cluster: str | None = None
+    """The field of the queries whose values are clusters, for intervals and tests."""
 
     def check(self) -> None:
         """Raise an error for an invalid convention or number, before any file is read."""

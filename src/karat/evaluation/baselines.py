@@ -34,7 +34,8 @@ def load_baseline(
             field="baseline",
             hint="score the baseline again with the same settings, or pass its run instead",
         )
-    return baseline
+    # Pairs of values have the clusters of the run.
+    return baseline if baseline.cluster == run.cluster else baseline.clustered(None)
 
 
 def setting_differences(baseline: Scores, run: Scores, measures: Sequence[str]) -> Iterator[str]:

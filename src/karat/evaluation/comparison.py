@@ -37,7 +37,7 @@ from karat.measures.presets import preset_named
 from karat.stats import pairwise as statistics
 from karat.stats.groups import Field, fields_of
 from karat.stats.pairs import moved_queries, pair
-from karat.stats.pairwise import PAIRS, ComparisonOptions
+from karat.stats.pairwise import ComparisonOptions
 
 
 def compare(
@@ -59,6 +59,7 @@ def compare(
     top_k: int | None = None,
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
+    cluster: str | None = None,
 ) -> Comparison:
     """Compare runs pair by pair, each pair on the queries that both have a value for.
 
@@ -110,6 +111,9 @@ def compare(
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
+    cluster : str, default None
+        A field of the queries, such as "user_id". Queries with the same value are not independent,
+        and intervals and tests take that into account. None treats all queries as independent.
 
     Examples
     --------
@@ -140,11 +144,13 @@ def compare(
             top_k,
             score_threshold,
             fail_on_error,
+            cluster,
         )
         evaluator = evaluator_of(gold, measures, options)
     scores = _with_file_names(_scored(evaluator, names, sources, measures))
     _require_unique_names([score.name for score in scores])
     _require_same_settings(scores)
+    scores = _clustered(scores, cluster)
     if baseline is not None:
         choices = replace(choices, baseline=_baseline_name(baseline, scores, inputs))
     return Comparison(scores, choices, fields)
@@ -265,6 +271,13 @@ def _require_same_settings(scores: list[Scores]) -> None:
                 field="runs",
                 hint="score both runs with the same settings",
             )
+
+
+def _clustered(scores: list[Scores], cluster: str | None) -> list[Scores]:
+    """Return the scores with the same clusters; without a field, those of the saved scores."""
+    if cluster is None:
+        cluster = next((score.cluster for score in scores if score.cluster is not None), None)
+    return [score if score.cluster == cluster else score.clustered(cluster) for score in scores]
 
 
 def _baseline_name(baseline: str, scores: list[Scores], inputs: list[Any]) -> str:
@@ -691,8 +704,9 @@ def comparison_document(
         "pairs": _labelled(comparison, comparison.pairs.to_dicts()),
     }
     if comparison.groups is not None:
-        numbers = _labelled(comparison, comparison.groups.select(PAIRS.keys()).to_dicts())
-        labels = comparison.groups.select(pl.exclude(PAIRS.keys())).to_dicts()
+        columns = comparison.pairs.columns
+        numbers = _labelled(comparison, comparison.groups.select(columns).to_dicts())
+        labels = comparison.groups.select(pl.exclude(columns)).to_dicts()
         plain["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
         plain["group_tests"] = count_tests(comparison.groups)
     if moved:

@@ -27,6 +27,7 @@ from karat.live.protocol import Search
 from karat.match.text import Matching
 from karat.measures import Measure
 from karat.measures.name_parser import AnyMeasure
+from karat.stats.clusters import cluster_labels
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
 
@@ -45,6 +46,7 @@ def evaluate(
     top_k: int | None = None,
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
+    cluster: str | None = None,
 ) -> Scores:
     """Score a run against gold.
 
@@ -87,6 +89,9 @@ def evaluate(
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
+    cluster : str, default None
+        A field of the queries, such as "user_id". Queries with the same value are not independent,
+        and intervals and tests take that into account. None treats all queries as independent.
 
     Returns
     -------
@@ -109,6 +114,7 @@ def evaluate(
         top_k,
         score_threshold,
         fail_on_error,
+        cluster,
     )
     return evaluator_of(gold, measures, options)(run)
 
@@ -157,6 +163,9 @@ class Evaluator:
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
+    cluster : str, default None
+        A field of the queries, such as "user_id". Queries with the same value are not independent,
+        and intervals and tests take that into account. None treats all queries as independent.
 
     Examples
     --------
@@ -179,6 +188,7 @@ class Evaluator:
         top_k: int | None = None,
         score_threshold: float | None = None,
         fail_on_error: float = MAX_FAILED,
+        cluster: str | None = None,
     ) -> None:
         options = ScoringOptions(
             conventions,
@@ -190,9 +200,13 @@ class Evaluator:
             top_k,
             score_threshold,
             fail_on_error,
+            cluster,
         )
         self.preset = preset
         self._session = LocalSession(gold, measures, options)
+        self.cluster = cluster
+        if cluster is not None:  # raises an error for a wrong field, before any run is scored
+            cluster_labels(self._session.gold.queries, cluster)
         self.conventions = self._session.plan.conventions
 
     @property
@@ -304,7 +318,7 @@ class Evaluator:
 
     def _scores(self, scored: ScoredRun, name: str | None) -> Scores:
         session = scored.session
-        return Scores(
+        scores = Scores(
             scored.table,
             name=name or scored.name or "run",
             preset=self.preset,
@@ -318,6 +332,7 @@ class Evaluator:
             queries=session.gold.queries,
             scored_run=scored,
         )
+        return scores if self.cluster is None else scores.clustered(self.cluster)
 
     def _warn_of_missing_ids(self, scored: Sequence[ScoredRun]) -> None:
         """Warn if fewer than half of the ids of gold occur in any of the runs."""

@@ -56,6 +56,10 @@ class Check:
     """The one-sided p-value; None if too few queries differ."""
     differing: int = 0
     """The number of queries with different values in run and baseline."""
+    clusters: int | None = None
+    """The number of clusters that are compared; None if all queries are independent."""
+    differing_clusters: int | None = None
+    """The number of clusters with different values in run and baseline."""
     only_run: int = 0
     """The number of queries with a value in the run only."""
     only_baseline: int = 0
@@ -116,9 +120,11 @@ class Check:
         """Return the reason if too few queries differ for a test."""
         if not self.differing:
             return f"{self._movement}; no query differs from the baseline"
-        statement = (
-            f"{self._movement}; only {self.differing:,} of {counted(self.n, 'query')} differ"
-        )
+        if self.clusters is None:
+            units = f"{self.differing:,} of {counted(self.n, 'query')}"
+        else:
+            units = f"{self.differing_clusters:,} of {counted(self.clusters, 'cluster')}"
+        statement = f"{self._movement}; only {units} differ"
         if self.bound is None:
             return f"{statement}, too few for a test"
         change = "drop" if self.rule.kind == "max_drop" else "rise"
@@ -179,6 +185,8 @@ class Check:
                 "only_run": self.only_run,
                 "only_baseline": self.only_baseline,
             }
+        if self.clusters is not None:
+            plain |= {"clusters": self.clusters, "differing_clusters": self.differing_clusters}
         if not self.passed:
             plain |= {
                 "miss": self.miss,
@@ -260,6 +268,12 @@ def _check_value(rule: Rule, table: ScoreTable, measure: Measure) -> Check:
 
 
 def _check_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
+    if both.clusters is not None and both.units < LEAST_COMPARED:
+        raise rule.error(
+            f"the queries with a value for {rule.measure} are only "
+            f"{counted(both.units, 'cluster')}",
+            f"this threshold needs at least {LEAST_COMPARED} clusters",
+        )
     value = _require_value(rule, both.n, both.b.value, LEAST_COMPARED)
     baseline = _require_value(rule, both.n, both.a.value, LEAST_COMPARED)
     (inference,) = infer([both], confidence=rule.two_sided)
@@ -287,6 +301,8 @@ def _check_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         method=interval.method,
         p=rule.p(inference),
         differing=both.n_differing,
+        clusters=None if both.clusters is None else both.units,
+        differing_clusters=None if both.clusters is None else both.n_units_differing,
         only_run=only_run,
         only_baseline=both.left_out - only_run,
         to_blame=0 if passed else int(np.count_nonzero(gains < 0)),

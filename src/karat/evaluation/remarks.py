@@ -12,6 +12,7 @@ from karat.errors import counted
 from karat.match.spans import Budget
 from karat.measures import Measure, parse
 from karat.measures.families import LATENCY, MISSING, NOT_RUN, REASONS, SPAN
+from karat.stats.clusters import FEW_CLUSTERS
 from karat.stats.groups import FEW
 
 if TYPE_CHECKING:
@@ -46,12 +47,33 @@ def scoring_notes(scores: Scores) -> list[str]:
         "level": "" if scores.level == "item" else scores.level,
         "list": str(scores.settings),
         "evidence": scores.matching or "",
+        "clusters": _clusters_note(scores),
     }
     return [f"{name}: {value}" for name, value in settings.items() if value]
 
 
+def _clusters_note(scores: Scores) -> str:
+    """Return how many clusters the queries form, or nothing without clusters."""
+    if (counts := scores.cluster_counts) is None:
+        return ""
+    note = (
+        f"{counted(counts.queries, 'query')} in {counted(counts.clusters, 'cluster')} by "
+        f"{counts.field}; intervals and tests do not treat queries of a cluster as independent"
+    )
+    if counts.alone:
+        note += f"; {counted(counts.alone, 'query')} without {counts.field} "
+        note += "is a cluster" if counts.alone == 1 else "are a cluster each"
+    return note
+
+
 def few_query_notes(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
-    """Yield notes on measures and groups with too few queries."""
+    """Yield notes on measures and groups with too few queries, and on too few clusters."""
+    counts = scores.cluster_counts
+    if counts is not None and counts.few:
+        yield (
+            f"only {counted(counts.clusters, 'cluster')} by {counts.field}: intervals may be too "
+            f"narrow; {FEW_CLUSTERS} or more are needed"
+        )
     for measure in scores:
         least = parse(measure).declaration.least_queries
         n = scores.per_query[measure].count()

@@ -56,7 +56,12 @@ class _ParquetFacts(msgspec.Struct):
     loads: dict[str, str | None] = {}
     notes: dict[str, list[str]] = {}
     delivered: dict[str, dict[str, float]] = {}
+    cluster: str | None = None
     n: dict[str, dict[str, int]] = {}
+
+
+class _JsonCluster(msgspec.Struct):
+    field: str
 
 
 class _JsonMeasure(msgspec.Struct):
@@ -83,6 +88,7 @@ class _JsonDocument(msgspec.Struct):
     matching: str | None = None
     settings: _ListSettings = msgspec.field(default_factory=_ListSettings)
     queries: list[dict[str, Any]] | None = None
+    cluster: _JsonCluster | None = None
 
 
 def holds_scores(source: Any) -> bool:
@@ -121,6 +127,7 @@ def write_parquet(scores: Sequence[Scores], file: IO[bytes]) -> None:
         "matching": first.matching,
         "settings": first.settings.as_dict(),
         "preset": first.preset,
+        "cluster": first.cluster,
         "measures": first.keys(),
         "counts": {score.name: score.table.counts for score in scores},
         "loads": {score.name: score.load for score in scores},
@@ -219,7 +226,7 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
         notes=tuple(facts.notes.get(name, ())),
         delivered=facts.delivered.get(name, {}),
         preset=facts.preset,
-    )
+    ).clustered(facts.cluster)
     return scores, facts.n.get(name, {})
 
 
@@ -264,7 +271,7 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
         notes=tuple(saved.notes),
         delivered={names.get(name, name): mean for name, mean in saved.delivered.items()},
         preset=document.preset,
-    )
+    ).clustered(None if document.cluster is None else document.cluster.field)
     value_counts = {
         names[name]: entry.n for name, entry in saved.measures.items() if entry.n is not None
     }

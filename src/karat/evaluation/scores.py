@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from karat.measures.families import EVIDENCE
 from karat.measures.name_parser import AnyMeasure
 from karat.measures.presets import preset_named
 from karat.stats import groups
+from karat.stats.clusters import ClusterCounts, cluster_labels, count_clusters
 from karat.stats.groups import Field
 from karat.stats.summary import summary
 
@@ -66,6 +67,9 @@ class Scores(Result):
         The file that the scores were read from.
     preset : str, default None
         The preset that was used. Reports print its names for measures.
+    cluster : str, default None
+        The field of the queries whose values are clusters, as `clustered` sets it. None treats all
+        queries as independent.
 
     Examples
     --------
@@ -93,6 +97,7 @@ class Scores(Result):
     scored_run: ScoredRun | None = None
     path: str | None = None
     preset: str | None = None
+    cluster: str | None = None
     traced: dict[tuple[str, Measure], Calculation] = field(default_factory=dict, init=False)
     """A cache of calculations that are shown several times, by query and measure."""
 
@@ -113,6 +118,45 @@ class Scores(Result):
     @cached_property
     def _without_intervals(self) -> pl.DataFrame:
         return summary(self.table, intervals=False)
+
+    def clustered(self, field: str | None) -> Scores:
+        """Return the same scores, with intervals for clusters of queries.
+
+        Several queries of one user, or about one document, are not independent. The intervals and
+        tests then use one unit per cluster. The values do not change.
+
+        Parameters
+        ----------
+        field : str or None
+            The field of the queries whose values are the clusters, such as "user_id". A query
+            without a value is a cluster of its own. None treats all queries as independent.
+
+        Examples
+        --------
+        >>> from karat import evaluate
+        >>> gold = [{"query_id": q, "relevant": ["a"], "user": q[0]} for q in ("a1", "a2", "b1")]
+        >>> scores = evaluate(gold, {"a1": ["a"], "a2": ["a"]}, "RR").clustered("user")
+        >>> scores.cluster_counts.clusters
+        2
+        """
+        labels = None
+        if field is not None:
+            fields = self.queries.with_columns(cluster=cluster_labels(self.queries, field))
+            rows = self.table.frame.select("query_id").join(
+                fields.select("query_id", "cluster"),
+                on="query_id",
+                how="left",
+                maintain_order="left",
+            )
+            labels = rows["cluster"]
+        return replace(self, table=replace(self.table, clusters=labels), cluster=field)
+
+    @property
+    def cluster_counts(self) -> ClusterCounts | None:
+        """How many clusters the queries form; None without clusters."""
+        if self.cluster is None or self.table.clusters is None:
+            return None
+        return count_clusters(self.table.clusters, self.cluster)
 
     @property
     def per_query(self) -> pl.DataFrame:

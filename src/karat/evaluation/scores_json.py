@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -44,6 +45,8 @@ def document(
         plain["matching"] = first.matching
     if first.settings:
         plain["settings"] = first.settings.as_dict()
+    if (clusters := first.cluster_counts) is not None:
+        plain["cluster"] = asdict(clusters)
     if per_query and first.queries.width > 1:
         plain["queries"] = first.queries.to_dicts()
     return plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from karat.config import REPORT_TEXTS, Config
@@ -193,6 +193,7 @@ def gate(
     top_k: int | None = None,
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
+    cluster: str | None = None,
 ) -> Verdict:
     """Check a run against thresholds.
 
@@ -240,6 +241,9 @@ def gate(
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
+    cluster : str, default None
+        A field of the queries, such as "user_id". Queries with the same value are not independent,
+        and intervals and tests take that into account. None treats all queries as independent.
 
     Returns
     -------
@@ -274,6 +278,7 @@ def gate(
         top_k,
         score_threshold,
         fail_on_error,
+        cluster,
     )
     evaluator = evaluator_of(gold, [parse(rule.measure) for rule in rules], options)
     scores = evaluator(run)
@@ -338,6 +343,8 @@ def _settings(scores: Scores) -> dict[str, Any]:
         plain["matching"] = scores.matching
     if scores.settings:
         plain["settings"] = scores.settings.as_dict()
+    if (clusters := scores.cluster_counts) is not None:
+        plain["cluster"] = asdict(clusters)
     return plain
 
 

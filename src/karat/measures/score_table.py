@@ -37,6 +37,8 @@ class ScoreTable:
         One row per query, about unjudged items: `Judged@k` for each cutoff of a rank measure, null
         if the list is empty; and for each measure with an upper bound, `bound:` and its name, the
         value if all unjudged items were relevant.
+    clusters : polars.Series, optional
+        One label per query: queries with the same label are not independent of each other.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class ScoreTable:
     counts: dict[str, int]
     weights: pl.DataFrame = field(default_factory=pl.DataFrame)
     holes: pl.DataFrame = field(default_factory=pl.DataFrame)
+    clusters: pl.Series | None = None
 
     @classmethod
     def concat(cls, tables: Sequence[ScoreTable]) -> ScoreTable:
@@ -90,6 +93,7 @@ class ScoreTable:
             frame=self.frame[at],
             weights=_rows(self.weights, at),
             holes=_rows(self.holes, at),
+            clusters=None if self.clusters is None else self.clusters[at],
         )
 
     def only(self, measures: Sequence[Measure]) -> ScoreTable:

@@ -18,7 +18,6 @@ from karat.report.cells import BETTER, declaration_of, significance_mark
 from karat.report.sheet import Sheet
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
-from karat.stats.pairwise import PAIRS
 from karat.stats.power import ALPHA
 
 PairRow = dict[str, Any]
@@ -114,7 +113,8 @@ class ComparisonSheet:
     @property
     def group_fields(self) -> list[str]:
         """The fields that queries are grouped by."""
-        return [] if self.groups is None else [c for c in self.groups.columns if c not in PAIRS]
+        columns = [] if self.groups is None else self.groups.columns
+        return [name for name in columns if name not in self.pairs.columns]
 
     def remarks(self, names: Sequence[tuple[str, str]], measures: Sequence[str]) -> Iterator[str]:
         """Yield sentences about some pairs and measures.
@@ -140,17 +140,13 @@ class ComparisonSheet:
 
     def _untested_notes(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
         """Yield sentences about measures for which too few queries differ to test."""
-        few = rows.filter(pl.col("method") == "few").with_columns(
-            differing=pl.col("wins") + pl.col("losses")
-        )
-        parts = few.partition_by("differing", "n", as_dict=True, maintain_order=True)
-        for (differing, n), part in parts.items():
-            labels = ", ".join(map(self.label, part["measure"]))
-            if differing:
-                only = f"only {differing} of {n} queries differ in {labels}"
-                yield f"{b} − {a}: {only}, too few to test"
-            else:
-                yield f"{b} − {a}: no query differs in {labels}"
+        labels_of: dict[str, list[str]] = {}
+        for row in rows.filter(pl.col("method") == "few").iter_rows(named=True):
+            labels_of.setdefault(differing_units(row), []).append(self.label(row["measure"]))
+        for differing, labels in labels_of.items():
+            only = f"{differing} in {', '.join(labels)}"
+            too_few = "" if differing.startswith("no ") else ", too few to test"
+            yield f"{b} − {a}: {only}{too_few}"
 
     def _uncorrected_notes(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
         """Yield sentences about differences that are significant only before correction."""
@@ -184,6 +180,18 @@ class ComparisonSheet:
                     f"{self.label(row['measure'])} of {row['b']} / {row['a']}: {ratio:.3f} "
                     f"[{low:.3f}, {high:.3f}]{few}"
                 )
+
+
+def differing_units(row: PairRow) -> str:
+    """Return how few queries, or clusters of queries, differ between the runs of a pair."""
+    differing, n, noun = row["wins"] + row["losses"], row["n"], "queries"
+    if not differing:
+        return "no query differs"
+    if row.get("clusters") is not None:
+        differing, n, noun = row["clusters_differing"], row["clusters"], "clusters"
+        if not differing:
+            return "no cluster differs"
+    return f"only {differing:,} of {n:,} {noun} {'differs' if differing == 1 else 'differ'}"
 
 
 class SignificantDifference(NamedTuple):

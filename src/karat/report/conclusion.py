@@ -18,7 +18,7 @@ from karat.report.cells import (
     table_label,
     value_cell,
 )
-from karat.report.comparison import ComparisonSheet, PairRow
+from karat.report.comparison import ComparisonSheet, PairRow, differing_units
 from karat.report.document_model import Headline
 from karat.report.sheet import Sheet
 from karat.stats.power import ALPHA
@@ -189,12 +189,9 @@ def _gap(size: float, measure: str) -> str:
 
 def _differing(row: PairRow) -> str:
     """Return how few queries differ between two runs."""
-    differing = row["wins"] + row["losses"]
-    if not differing:
-        return "no query differs"
-    if row["n"] == 1:
+    if row["n"] == 1 and row["wins"] + row["losses"]:
         return "there is only 1 query"
-    return f"only {differing} of {row['n']:,} queries {'differs' if differing == 1 else 'differ'}"
+    return differing_units(row)
 
 
 def _evidence(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:

@@ -15,7 +15,7 @@ from karat.evaluation.scores import Scores
 from karat.evaluation.scores_json import group_fields, group_parts
 from karat.format import DIGITS
 from karat.stats.groups import Field
-from karat.stats.intervals import METHODS
+from karat.stats.intervals import describe_method
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,7 @@ def interval_methods(sheets: Sequence[Sheet]) -> list[str]:
     """
     if "method" not in sheets[0].summary.columns:
         return []
+    clustered = sheets[0].scores.cluster is not None
     measures_of: dict[str, list[str]] = {}
     for measure in sheets[0].summary["measure"]:
         runs_of: dict[str, list[str]] = {}
@@ -125,14 +126,20 @@ def interval_methods(sheets: Sequence[Sheet]) -> list[str]:
                 label += f" ({', '.join(runs)})"
             measures_of.setdefault(method, []).append(label)
     if len(measures_of) == 1:
-        sentences = [f"95% intervals: {METHODS[method]}" for method in measures_of]
+        sentences = [
+            f"95% intervals: {describe_method(method, clustered=clustered)}"
+            for method in measures_of
+        ]
     else:
         sentences = [
-            f"95% intervals of {', '.join(measures)}: {METHODS[method]}"
+            f"95% intervals of {', '.join(measures)}: "
+            f"{describe_method(method, clustered=clustered)}"
             for method, measures in measures_of.items()
         ]
-    if others := list(dict.fromkeys(METHODS[m] for sheet in sheets for m in _group_methods(sheet))):
-        sentences.append(f"95% intervals of some groups: {', '.join(others)}")
+    others = dict.fromkeys(method for sheet in sheets for method in _group_methods(sheet))
+    if others:
+        words = ", ".join(describe_method(method, clustered=clustered) for method in others)
+        sentences.append(f"95% intervals of some groups: {words}")
     return sentences
 
 

@@ -7,19 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from karat.arrays import Floats
-from karat.stats.intervals import CONFIDENCE, Interval, share_limit, student_quantile
+from karat.stats.intervals import CONFIDENCE, Interval, student_reach, weight_limit
 from karat.stats.paired_tests import Flips, sign_flips, t_test, too_few, wilcoxon_test
 from karat.stats.pairs import Pair
 from karat.stats.resampling import (
     all_sign_patterns,
+    clustered_quantiles,
     coin_flips,
     combine_rows,
     resamples,
     row_blocks,
 )
-from karat.stats.samples import RELATIVE_ROUNDING, deviation
+from karat.stats.samples import RELATIVE_ROUNDING
 
 TESTS = ("randomization", "t", "wilcoxon")
 FEW_GEOMETRIC = 50
@@ -92,13 +94,13 @@ def _infer_sum(pair: Pair, flips: Flips, test: str, confidence: float) -> Infere
     p: dict[str, float | None] = {
         "randomization": flips.p,
         "t": t_test(differences),
-        "wilcoxon": wilcoxon_test(differences.x, differences.rounding),
+        "wilcoxon": wilcoxon_test(differences.x, differences.rounding, differences.clusters),
     }
     if pair.difference is None:
         return Inference(pair, Interval(), p, flips)
-    if too_few(pair.n_differing, confidence):
+    if too_few(pair.n_units_differing, confidence):
         if p["t"] is not None:  # no smaller than the smallest p-value of the sign-flip test
-            p["t"] = max(p["t"], min(2.0 ** (1 - pair.n_differing), 1.0))
+            p["t"] = max(p["t"], min(2.0 ** (1 - pair.n_units_differing), 1.0))
         return Inference(pair, _few_interval(pair, confidence), p, flips)
     if test == "t":
         return Inference(pair, _t_interval(pair, confidence), p, flips)
@@ -115,14 +117,15 @@ def _few_interval(pair: Pair, confidence: float) -> Interval:
     """Return the limits of the difference if too few queries differ for any p-value below α.
 
     The share of queries that win is at most the Clopper–Pearson limit (1934) of the wins, and a
-    query wins by at most 1, the largest possible difference. The same holds for losses.
+    query wins by at most 1, the largest possible difference. The same holds for losses, and for
+    clusters of queries.
     """
     if pair.a.how != "mean" or not pair.measure.declaration.bounded:
         return Interval(None, None, "few")
-    n_lower = int(np.count_nonzero(pair.value_differences < 0))
-    n_higher = int(np.count_nonzero(pair.value_differences > 0))
-    low = -share_limit(n_lower, pair.n, confidence)
-    high = share_limit(n_higher, pair.n, confidence)
+    n_lower = int(np.count_nonzero(pair.unit_differences < 0))
+    n_higher = int(np.count_nonzero(pair.unit_differences > 0))
+    low = -weight_limit(pair.a, n_lower, confidence)
+    high = weight_limit(pair.a, n_higher, confidence)
     return Interval(low, high, "few")
 
 
@@ -144,11 +147,10 @@ def _mean_difference(pair: Pair, difference: float) -> float:
 def _t_interval(pair: Pair, confidence: float) -> Interval:
     """Return Student's interval of the mean difference."""
     differences = pair.differences
-    n, mean = differences.n, differences.ratio
-    if differences.constant:  # the t-test is undefined
+    mean = differences.ratio
+    reach = None if differences.constant else student_reach(differences, confidence)
+    if reach is None:  # the t-test is undefined
         return Interval()
-    error = deviation(differences.influence() / differences.slope, 0.0) / math.sqrt(n)
-    reach = student_quantile(confidence, n - 1) * error
     low, high = (_combined_difference(pair, end) for end in (mean - reach, mean + reach))
     return Interval(low, high, "t")
 
@@ -165,12 +167,16 @@ def _infer_quantile(pair: Pair, confidence: float) -> Inference:
         return Inference(pair, Interval(), p | {"randomization": swap_test(pair)})
     if not pair.n_differing:
         return Inference(pair, Interval(None, None, "few"), p | {"randomization": 1.0})
-    resampled = np.concatenate(
-        [
-            combine_rows(pair.b, pair.b.values[rows]) - combine_rows(pair.a, pair.a.values[rows])
-            for rows in resamples(pair.n)
-        ]
-    )
+    if pair.clusters is not None:
+        resampled = clustered_quantiles(pair.b) - clustered_quantiles(pair.a)
+    else:
+        resampled = np.concatenate(
+            [
+                combine_rows(pair.b, pair.b.values[rows])
+                - combine_rows(pair.a, pair.a.values[rows])
+                for rows in resamples(pair.n)
+            ]
+        )
     # The k-th smallest value is above 0, or the k-th largest below 0, exactly if p < α.
     n = resampled.size
     k = max(math.ceil((1 - confidence) * (n + 1) / 2 - 1e-9) - 1, 1)
@@ -185,9 +191,14 @@ def _infer_quantile(pair: Pair, confidence: float) -> Inference:
 
 
 def swap_test(pair: Pair, draws: int = _SWAP_DRAWS) -> float:
-    """Return the p-value of a difference of maxima, by swapping the values of the runs."""
+    """Return the p-value of a difference of maxima, by swapping the values of the runs.
+
+    The values of a cluster are swapped together.
+    """
     differ = pair.value_differences != 0
-    n = int(np.count_nonzero(differ))
+    labels = pair.query_ids if pair.clusters is None else pair.clusters
+    units = labels.filter(pl.Series(differ)).rank("dense").to_numpy().astype(np.int64) - 1
+    n = int(units.max(initial=-1)) + 1
     exact = 1 << min(n, 62) <= draws
     blocks = iter([all_sign_patterns(n)]) if exact else coin_flips(n, draws)
     least = abs(pair.difference or 0.0) * (1 - 1e-9)
@@ -195,7 +206,7 @@ def swap_test(pair: Pair, draws: int = _SWAP_DRAWS) -> float:
     for flips in blocks:
         # The blocks have a size for the differing queries; split them for the values of all.
         for rows in row_blocks(len(flips), pair.n):
-            swap = flips[rows] == 1
+            swap = flips[rows][:, units] == 1
             a: Floats = np.tile(pair.a.values, (len(swap), 1))
             b: Floats = np.tile(pair.b.values, (len(swap), 1))
             a[:, differ] = np.where(swap, pair.b.values[differ], pair.a.values[differ])

@@ -1,15 +1,17 @@
-"""Confidence intervals of a measure over queries."""
+"""Confidence intervals of a measure over queries, or over clusters of queries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 
+from karat.arrays import Flags
+from karat.stats.clusters import clustered_error
 from karat.stats.resampling import bca_interval, resampled_sums, to_integers
 from karat.stats.samples import Sample, deviation
 
@@ -38,6 +40,19 @@ METHODS = {
     "equal": "all values are equal",
 }
 """Descriptions of the methods."""
+_CLUSTERED_METHODS = {
+    "flips": "inversion of the sign-flip test, one sign per cluster",
+    "few": "Clopper-Pearson limits (too few clusters differ)",
+    "logit-t": "cluster-robust t on the logit scale",
+    "t": "cluster-robust t",
+    "order": "order statistics between cluster-robust limits of the share",
+    "percentile": "percentile bootstrap over clusters, 10,000 resamples, also used for p",
+}
+
+
+def describe_method(method: str, *, clustered: bool = False) -> str:
+    """Return the description of a method, for queries or for clusters of queries."""
+    return (METHODS | _CLUSTERED_METHODS if clustered else METHODS)[method]
 
 
 @dataclass(frozen=True)
@@ -72,22 +87,25 @@ def interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
 
 def _direct_interval(sample: Sample, confidence: float) -> Interval | None:
     """Return the interval if it needs no resampling, otherwise None."""
-    if sample.value is None or sample.n < FEWEST:
+    if sample.value is None or sample.units < FEWEST:
         return Interval()
-    if sample.how == "mean" and _is_binary(sample):
+    if sample.how == "mean" and sample.clusters is None and _is_binary(sample):
         return _wilson(sample, confidence)
     if sample.bounded and sample.how in ("mean", "micro"):
         return _logit_t(sample, confidence)
     if sample.share is not None:
         if sample.constant:
             return Interval(sample.value, sample.value, "equal")
+        if sample.clusters is not None:
+            return _clustered_order_statistics(sample, sample.value, sample.share, confidence)
         return _order_statistics(sample, sample.value, sample.share, confidence)
     # A maximum has no upper bound.
-    if not sample.summed or sample.n < FEWEST_RESAMPLED:
+    if not sample.summed or sample.units < FEWEST_RESAMPLED:
         return Interval()
     if sample.constant:
         return Interval(sample.value, sample.value, "equal")
-    if sample.n > MOST_RESAMPLED:
+    # A bootstrap of clusters is too narrow if they have different sizes.
+    if sample.n > MOST_RESAMPLED or sample.clusters is not None:
         return _student_t(sample, confidence)
     return None
 
@@ -97,23 +115,60 @@ def _logit_t(sample: Sample, confidence: float) -> Interval:
 
     If fewer than 6 values are below 1, the sample says little about how far the mean is below 1.
     The lower end is then at most 1 − u, where u is the upper Clopper–Pearson limit of the share of
-    values below 1. The upper end is treated in the same way for values above 0.
+    values below 1. The upper end is treated in the same way for values above 0. With clusters, a
+    cluster counts if it contains such a value.
     """
     value = sample.ratio
     low = high = value
     if 0 < value < 1:
-        error = deviation(sample.influence(), 0.0) / math.sqrt(sample.n)
-        reach = student_quantile(confidence, sample.n - 1) * error / (value * (1 - value))
-        odds = math.exp(-reach)  # a step of `reach` on the logit scale multiplies the odds
-        low = value * odds / (value * odds + 1 - value)
-        high = value / (value + (1 - value) * odds)
-    below_one = int(np.count_nonzero(sample.values < 1))
-    above_zero = int(np.count_nonzero(sample.values > 0))
+        reach = student_reach(sample, confidence)
+        if reach is None:
+            return Interval()
+        low, high = _shifted_shares(value, reach / (value * (1 - value)))
+    below_one = _units_with(sample, sample.values < 1)
+    above_zero = _units_with(sample, sample.values > 0)
     if below_one < FEW_VALUES:
-        low = min(low, 1 - share_limit(below_one, sample.n, confidence))
+        low = min(low, 1 - weight_limit(sample, below_one, confidence))
     if above_zero < FEW_VALUES:
-        high = max(high, share_limit(above_zero, sample.n, confidence))
+        high = max(high, weight_limit(sample, above_zero, confidence))
     return Interval(low, high, "equal" if low == high else "logit-t")
+
+
+def _units_with(sample: Sample, flags: Flags) -> int:
+    """Return the number of queries, or of clusters, with a flag."""
+    return int(np.count_nonzero(sample.per_unit(flags.astype(np.float64))))
+
+
+def _shifted_shares(share: float, reach: float) -> tuple[float, float]:
+    """Return the shares that are `reach` below and above a share on the logit scale."""
+    odds = math.exp(-reach)  # a step of `reach` on the logit scale multiplies the odds
+    low = share * odds / (share * odds + 1 - share)
+    high = share / (share + (1 - share) * odds)
+    return low, high
+
+
+def student_reach(sample: Sample, confidence: float) -> float | None:
+    """Return half the width of Student's interval of Σ x / Σ w; cluster-robust with clusters.
+
+    None if one cluster has all the weight.
+    """
+    if sample.clusters is not None:
+        clustered = clustered_error(sample)
+        return None if clustered is None else clustered.reach(confidence)
+    error = deviation(sample.influence() / sample.slope, 0.0) / math.sqrt(sample.n)
+    return student_quantile(confidence, sample.n - 1) * error
+
+
+def weight_limit(sample: Sample, count: int, confidence: float) -> float:
+    """Return the upper limit of the share of the weight that `count` of the units can have.
+
+    For clusters, it is the limit of their share times the largest weight / the mean weight.
+    """
+    limit = share_limit(count, sample.units, confidence)
+    if sample.clusters is None:
+        return limit
+    weights = sample.totals[1]
+    return min(limit * float(weights.max() / weights.mean()), 1.0)
 
 
 def share_limit(count: int, n: int, confidence: float) -> float:
@@ -180,10 +235,34 @@ def _order_statistics(sample: Sample, value: float, share: float, confidence: fl
     )
 
 
+def _clustered_order_statistics(
+    sample: Sample, value: float, share: float, confidence: float
+) -> Interval:
+    """Return the interval of a quantile for clusters of queries.
+
+    The share of the values up to the quantile has a cluster-robust interval on the logit scale;
+    its ends are ranks (R. Woodruff, 1952). An end is None if there are too few values for it.
+    """
+    n = sample.n
+    up_to = replace(sample, how="mean", values=(sample.values <= value).astype(np.float64))
+    reach = student_reach(up_to, confidence)
+    if reach is None:
+        return Interval()
+    low, high = _shifted_shares(share, reach / (share * (1 - share)))
+    ranks = math.floor(n * low), math.ceil(n * high) + 1
+    ordered = np.sort(sample.values).tolist()
+    return Interval(
+        min(ordered[ranks[0] - 1], value) if ranks[0] >= 1 else None,
+        max(ordered[ranks[1] - 1], value) if ranks[1] <= n else None,
+        "order",
+    )
+
+
 def _student_t(sample: Sample, confidence: float) -> Interval:
     """Return Student's interval of Σ x / Σ w, converted to the combined value."""
-    error = deviation(sample.influence() / sample.slope, 0.0) / math.sqrt(sample.n)
-    reach = student_quantile(confidence, sample.n - 1) * error
+    reach = student_reach(sample, confidence)
+    if reach is None:
+        return Interval()
     low, high = sample.f(np.array([sample.ratio - reach, sample.ratio + reach])).tolist()
     return Interval(low, high, "t")
 

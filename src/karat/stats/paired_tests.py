@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ import polars as pl
 
 from karat.arrays import Floats, Ints
 from karat.measures.aggregate import GEOMETRIC_FLOOR
+from karat.stats.clusters import clustered_error
 from karat.stats.resampling import all_sign_patterns, coin_flips
 from karat.stats.samples import RELATIVE_ROUNDING, Sample, deviation
 
@@ -40,6 +41,8 @@ DRAWS_PER_PAIR = 100
 """The minimum number of draws per pair, so that corrected p-values can be below 0.05."""
 _MOST_ENUMERATED = 16
 """Up to this many differing queries, all 2^m sign patterns are used instead of random draws."""
+_LARGEST_EXACT_SUM = 1_000_000
+"""Up to this sum of ranks, Wilcoxon's test of clusters is exact."""
 _SLACK = 1e-9
 
 
@@ -50,6 +53,7 @@ def effect_size(differences: Sample) -> float | None:
     """
     if differences.n < 2:
         return None
+    differences = replace(differences, clusters=None)
     spread = deviation(differences.influence() / differences.slope)
     if spread > differences.rounding:
         return differences.ratio / spread
@@ -57,27 +61,42 @@ def effect_size(differences: Sample) -> float | None:
 
 
 def t_test(differences: Sample) -> float | None:
-    """Return the two-sided p-value of the paired t-test; None if it is undefined."""
+    """Return the two-sided p-value of the paired t-test; None if it is undefined.
+
+    With clusters, the standard error is cluster-robust.
+    """
     effect = effect_size(differences)
     if effect is None:
         return None
+    if differences.clusters is not None:
+        clustered = clustered_error(differences)
+        if clustered is None or clustered.error <= differences.rounding:
+            return None
+        return clustered.p(differences.ratio)
     from scipy.special import stdtr
 
     return float(2 * stdtr(differences.n - 1, -abs(effect) * math.sqrt(differences.n)))
 
 
-def wilcoxon_test(differences: Floats, rounding: float = 0.0) -> float:
+def wilcoxon_test(
+    differences: Floats, rounding: float = 0.0, clusters: Ints | None = None
+) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test.
 
     Differences of 0 are dropped, and ties share their mean rank. With up to 50 differences the
     distribution over all signs is exact, also with ties; with more it is approximated by a normal
     distribution with a variance corrected for ties. Differences that differ by at most `rounding`
-    are ties.
+    are ties. With clusters, the sum of signed ranks of a cluster takes the place of a signed rank
+    (B. Rosner, R. Glynn and M.-L. Lee, 2006).
     """
-    differences = differences[differences != 0]
+    differs = differences != 0
+    differences = differences[differs]
     if not differences.size:
         return 1.0
     doubled, ties = _doubled_ranks(np.abs(differences), rounding)
+    if clusters is not None:
+        signed = np.bincount(clusters[differs], np.sign(differences) * doubled)
+        return _clustered_wilcoxon(signed[signed != 0])
     positive = int(doubled[differences > 0].sum())
     total = int(doubled.sum())
     if differences.size <= MOST_EXACT:
@@ -86,6 +105,18 @@ def wilcoxon_test(differences: Floats, rounding: float = 0.0) -> float:
     sizes = ties.astype(np.float64)  # the cubes of millions do not fit into integers
     variance = n * (n + 1) * (2 * n + 1) / 24 - float((sizes**3 - sizes).sum()) / 48
     z = (positive - total / 2) / 2 / math.sqrt(variance)
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def _clustered_wilcoxon(signed: Floats) -> float:
+    """Return the p-value of the sums of signed ranks of clusters, all different from 0."""
+    if not signed.size:
+        return 1.0
+    sizes = np.abs(signed).astype(np.int64)
+    if signed.size <= MOST_EXACT and sizes.sum() <= _LARGEST_EXACT_SUM:
+        positive, negative = sizes[signed > 0].sum(), sizes[signed < 0].sum()
+        return _exact_p(sizes, int(min(positive, negative)))
+    z = signed.sum() / math.sqrt(float((signed * signed).sum()))
     return math.erfc(abs(z) / math.sqrt(2))
 
 
@@ -164,14 +195,14 @@ def too_few(n_differing: int, confidence: float) -> bool:
 def sign_flips(pairs: Sequence[Pair], draws: int | None = None) -> Iterator[Flips | None]:
     """Yield the draws of each pair, None for pairs whose value is not a function of sums.
 
-    All pairs use the same flips of each query. Sums are computed per run instead of per pair, since
-    ten runs make 45 pairs.
+    All pairs use the same flips of each query or cluster. Sums are computed per run instead of per
+    pair, since ten runs make 45 pairs.
     """
     tested = [number for number, pair in enumerate(pairs) if pair.a.summed and pair.n]
     if not tested:
         yield from [None] * len(pairs)
         return
-    ids = pl.concat([pairs[number].query_ids for number in tested]).unique().sort()
+    ids = pl.concat([pairs[number].unit_ids for number in tested]).unique().sort()
     if draws is None:
         draws = _number_of_draws(ids.len(), len(tested))
     columns = _Columns(ids)
@@ -195,14 +226,14 @@ class _Columns:
         self._columns: list[Floats] = []
         self._number_by_key: dict[Hashable, int] = {}
 
-    def add(self, query_ids: pl.Series, values: Floats, key: Hashable = None) -> int:
+    def add(self, unit_ids: pl.Series, values: Floats, key: Hashable = None) -> int:
         """Add a column and return its number; columns with the same key are added once."""
         if key is not None and key in self._number_by_key:
             return self._number_by_key[key]
         column = np.zeros(self.ids.len())
         rows = slice(None)
-        if query_ids.len() != self.ids.len():
-            rows = self.ids.search_sorted(query_ids).to_numpy()  # type: ignore[assignment]
+        if unit_ids.len() != self.ids.len():
+            rows = self.ids.search_sorted(unit_ids).to_numpy()  # type: ignore[assignment]
         column[rows] = values
         self._columns.append(column)
         if key is not None:
@@ -226,8 +257,10 @@ class _FlipPlan:
     """How to compute the sums of a pair: from columns, or from all sign patterns."""
 
     x: Floats
-    """The differences as integers; 0 for ties."""
+    """The differences as integers, per query or cluster; 0 for ties."""
     w: Floats
+    tolerance: float
+    """The largest sum of differences that may be due to rounding."""
     unit: float
     total: float
     """The sum of the differences, computed like the columns."""
@@ -250,16 +283,13 @@ class _FlipPlan:
             exact = False
             sum_x, sum_w = self._sums_of_draws(sums)
         rest = total - sum_x
-        # Sums of integers are exact, but each difference of two rounded values has an error of up
-        # to 1: a sum below n is 0. The numerators of micro means are integers from the start.
-        tolerance = 0.0 if self.unit == 1.0 else float(self.n)
-        sum_x[np.abs(sum_x) <= tolerance] = 0.0
-        rest[np.abs(rest) <= tolerance] = 0.0
+        sum_x[np.abs(sum_x) <= self.tolerance] = 0.0
+        rest[np.abs(rest) <= self.tolerance] = 0.0
         # A draw that flips no query or all queries rejects no shift.
         one_sided = (sum_w == 0) | (sum_w == total_w)
         flipped = np.divide(sum_x, sum_w, out=np.full_like(sum_x, -np.inf), where=~one_sided)
         others = np.divide(rest, total_w - sum_w, out=np.full_like(rest, np.inf), where=~one_sided)
-        is_zero = bool(abs(total) <= tolerance)
+        is_zero = bool(abs(total) <= self.tolerance)
         low, high = np.minimum(flipped, others), np.maximum(flipped, others)
         return Flips(low, high, self.unit, exact, is_zero)
 
@@ -286,24 +316,28 @@ class _FlipPlan:
 
 def _flip_plan(pair: Pair, columns: _Columns) -> _FlipPlan:
     one, other, unit = _integer_values(pair)
-    x, w = np.where(pair.value_differences == 0, 0.0, other - one), pair.a.w
-    ids, measure = pair.query_ids, pair.measure.name
-    if pair.n <= _MOST_ENUMERATED:
-        return _FlipPlan(x, w, unit, float(x.sum()))
+    # Sums of integers are exact, but each difference of two rounded values has an error of up to 1:
+    # a sum below n is 0. The numerators of micro means are integers from the start.
+    tolerance = 0.0 if unit == 1.0 else float(pair.n)
+    x = pair.a.per_unit(np.where(pair.value_differences == 0, 0.0, other - one))
+    x = np.where(pair.unit_differences == 0, 0.0, x)
+    w, ids, measure = pair.a.totals[1], pair.unit_ids, pair.measure.name
+    plan = _FlipPlan(x, w, tolerance, unit, float(x.sum()))
+    if pair.units <= _MOST_ENUMERATED:
+        return plan
     if np.count_nonzero(x) <= _MOST_ENUMERATED:
-        tie_weights = columns.add(ids, np.where(x == 0, w, 0.0))
-        return _FlipPlan(x, w, unit, float(x.sum()), weights=tie_weights)
+        return replace(plan, weights=columns.add(ids, np.where(x == 0, w, 0.0)))
     if pair.names is None:
-        return _FlipPlan(x, w, unit, float(x.sum()), None, columns.add(ids, x), columns.add(ids, w))
-    queries = (ids.len(), int(ids.hash().sum()))
+        return replace(plan, plus=columns.add(ids, x), weights=columns.add(ids, w))
+    queries = (pair.n, int(pair.query_ids.hash().sum()))
     weights = columns.add(ids, w, (queries, None if pair.a.weights is None else measure))
     if not pair.measure.declaration.bounded:  # each pair has its own unit
-        return _FlipPlan(x, w, unit, float(x.sum()), None, columns.add(ids, x), weights)
+        return replace(plan, plus=columns.add(ids, x), weights=weights)
     minus, plus = (  # a run is one column for all of its pairs over the same queries
-        columns.add(ids, column, (queries, measure, name))
+        columns.add(ids, pair.a.per_unit(column), (queries, measure, name))
         for column, name in zip((one, other), pair.names, strict=True)
     )
-    return _FlipPlan(x, w, unit, float((other - one).sum()), minus, plus, weights)
+    return replace(plan, total=float((other - one).sum()), minus=minus, plus=plus, weights=weights)
 
 
 def _integer_values(pair: Pair) -> tuple[Floats, Floats, float]:

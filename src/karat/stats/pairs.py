@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from karat.arrays import Floats
+from karat.arrays import Floats, Ints
 from karat.errors import InputError, counted, printable
 from karat.measures.registry import Measure
 from karat.measures.score_table import ScoreTable
-from karat.stats.samples import RELATIVE_ROUNDING, Sample
+from karat.stats.samples import RELATIVE_ROUNDING, Sample, numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,25 @@ class Pair:
     """How many queries have a value in only one of the runs."""
     names: tuple[str, str] | None = None
     """The names of the runs, if several pairs of the same runs are tested together."""
+    clusters: pl.Series | None = None
+    """The labels of the clusters of the queries; None if all queries are independent."""
 
     @property
     def n(self) -> int:
         """The number of queries that are compared."""
         return self.a.n
+
+    @property
+    def units(self) -> int:
+        """The number of independent units: the clusters, or the queries if there are none."""
+        return self.a.units
+
+    @cached_property
+    def unit_ids(self) -> pl.Series:
+        """The labels of the clusters in order, or the ids of the queries if there are none."""
+        if self.clusters is None:
+            return self.query_ids
+        return self.clusters.unique().sort()
 
     @property
     def difference(self) -> float | None:
@@ -53,7 +67,19 @@ class Pair:
         differ = self.value_differences != 0
         size = np.maximum(np.abs(one), np.abs(other)).max(where=differ, initial=0.0)
         differences = np.where(differ, other - one, 0.0)
-        return Sample(how, differences, self.a.weights, size=float(size))
+        return Sample(how, differences, self.a.weights, size=float(size), clusters=self.a.clusters)
+
+    @cached_property
+    def unit_differences(self) -> Floats:
+        """The differences per query, or their sum per cluster; 0 if they differ only by rounding.
+
+        For clusters they have the unit of the tested terms, such as logarithms.
+        """
+        if self.clusters is None:
+            return self.value_differences
+        totals = self.differences.totals[0]
+        rounding = self.differences.rounding * self.a.per_unit(np.ones(self.n))
+        return np.where(np.abs(totals) <= rounding, 0.0, totals)
 
     @cached_property
     def value_differences(self) -> Floats:
@@ -66,6 +92,11 @@ class Pair:
         """The number of queries on which the runs differ."""
         return int(np.count_nonzero(self.value_differences))
 
+    @cached_property
+    def n_units_differing(self) -> int:
+        """The number of clusters on which the runs differ, or of queries if there are none."""
+        return int(np.count_nonzero(self.unit_differences))
+
     def counts(self) -> tuple[int, int, int]:
         """Return the number of wins, ties and losses of b against a."""
         gains = self.value_differences
@@ -76,14 +107,14 @@ class Pair:
         return wins, self.n - wins - losses, losses
 
     def influence(self) -> Floats:
-        """Return the influence of each query on the difference, to first order."""
+        """Return the influence of each query or cluster on the difference, to first order."""
         return self.b.influence() - self.a.influence()
 
 
 def pair(
     a: ScoreTable, b: ScoreTable, measure: Measure, names: tuple[str, str] | None = None
 ) -> Pair:
-    """Join the values of two runs by query id."""
+    """Join the values of two runs by query id; the clusters are those of run a if it has any."""
     one, other = _values_and_weights(a, measure), _values_and_weights(b, measure)
     if one["query_id"].equals(other["query_id"]):  # the usual case: both runs have the same gold
         both = one.hstack(other.drop("query_id").rename(lambda column: f"{column}_b"))
@@ -94,6 +125,7 @@ def pair(
     joined = both.filter(has_a & has_b)
     _require_same_gold(joined, measure)
     combine = measure.declaration.combine
+    labels, clusters = _clusters(joined)
     weights = [
         joined[column].to_numpy().astype(np.float64) if column in joined.columns else None
         for column in ("weight", "weight_b")
@@ -101,15 +133,28 @@ def pair(
     return Pair(
         measure,
         joined["query_id"],
-        Sample(combine, joined["value"].to_numpy(), weights[0]),
-        Sample(combine, joined["value_b"].to_numpy(), weights[1]),
+        Sample(combine, joined["value"].to_numpy(), weights[0], clusters=clusters),
+        Sample(combine, joined["value_b"].to_numpy(), weights[1], clusters=clusters),
         int((has_a != has_b).sum()),
         names,
+        labels,
     )
+
+
+def _clusters(joined: pl.DataFrame) -> tuple[pl.Series | None, Ints | None]:
+    """Return the labels and the numbers of the clusters; None if the queries are independent."""
+    columns = [name for name in ("cluster", "cluster_b") if name in joined.columns]
+    if not columns:
+        return None, None
+    labels = joined.select(pl.coalesce(columns)).to_series()
+    numbers = numbered(labels)
+    return (None, None) if numbers is None else (labels, numbers)
 
 
 def _values_and_weights(table: ScoreTable, measure: Measure) -> pl.DataFrame:
     values = table.frame.select("query_id", value=measure.name)
+    if table.clusters is not None:
+        values = values.with_columns(table.clusters.alias("cluster"))
     if measure.name not in table.weights.columns:
         return values
     return values.hstack(table.weights.select(weight=measure.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,7 +23,7 @@ from karat.stats.pairs import Pair, pair
 from karat.stats.power import detectable_difference, required_queries
 from karat.stats.samples import Sample, deviation
 
-PAIRS = {
+PAIRS: dict[str, type[pl.DataType]] = {
     "a": pl.String,
     "b": pl.String,
     "measure": pl.String,
@@ -46,6 +47,8 @@ PAIRS = {
     "p_wilcoxon": pl.Float64,
     "detectable": pl.Float64,
 }
+CLUSTERS: dict[str, type[pl.DataType]] = {"clusters": pl.Int64, "clusters_differing": pl.Int64}
+"""Further columns if queries are clustered: the clusters, and those on which the runs differ."""
 Tables = Mapping[str, ScoreTable]
 
 
@@ -104,7 +107,7 @@ def compare_groups(
             hint="use holm, bh or bonferroni",
         )
     frames = []
-    for labels, query_ids in group_queries(queries, fields, reserved=PAIRS):
+    for labels, query_ids in group_queries(queries, fields, reserved=PAIRS | CLUSTERS):
         selected = {name: select_queries(table, query_ids) for name, table in tables.items()}
         frames.append(_comparison_rows(selected, options).select(*labels, pl.all()))
     return _add_corrected(pl.concat(frames), options.correction)
@@ -113,7 +116,10 @@ def compare_groups(
 def queries_needed(
     tables: Tables, difference: float, options: ComparisonOptions | None = None
 ) -> pl.DataFrame:
-    """Return for each pair and measure how many queries are needed to detect a difference."""
+    """Return for each pair and measure how many queries are needed to detect a difference.
+
+    With clusters, these are queries in clusters of the same mean size.
+    """
     rows = []
     for a, b, p in _pairs(tables, options or ComparisonOptions()):
         spread = _spread(p)
@@ -123,11 +129,16 @@ def queries_needed(
                 "b": b,
                 "measure": p.measure.name,
                 "difference": difference,
-                "queries": None if spread is None else required_queries(spread, difference),
+                "queries": None if spread is None else _required(p, spread, difference),
             }
         )
     schema = {key: PAIRS[key] for key in ("a", "b", "measure", "difference")}
     return pl.DataFrame(rows, schema=schema | {"queries": pl.Int64})
+
+
+def _required(p: Pair, spread: float, difference: float) -> int | None:
+    units = required_queries(spread, difference)
+    return None if units is None else math.ceil(units * p.n / p.units)
 
 
 def _pairs(tables: Tables, options: ComparisonOptions) -> list[tuple[str, str, Pair]]:
@@ -170,15 +181,18 @@ def _comparison_rows(tables: Tables, options: ComparisonOptions) -> pl.DataFrame
                 "p": inference.p[options.test],
                 "p_corrected": None,
                 **{f"p_{test}": value for test, value in inference.p.items()},
-                "detectable": None if spread is None else detectable_difference(spread, p.n),
+                "detectable": None if spread is None else detectable_difference(spread, p.units),
+                "clusters": p.units,
+                "clusters_differing": p.n_units_differing,
             }
         )
-    return pl.DataFrame(rows, schema=PAIRS)
+    clustered = any(table.clusters is not None for table in tables.values())
+    return pl.DataFrame(rows, schema=PAIRS | CLUSTERS if clustered else PAIRS)
 
 
 def _spread(p: Pair) -> float | None:
     """Return the standard deviation of the influences on the difference, None if it is 0."""
-    if not p.a.summed or p.n < 2 or p.difference is None:
+    if not p.a.summed or p.units < 2 or p.difference is None:
         return None
     # For a sum over n queries, the difference and its spread are n times those of the mean.
     spread = deviation(p.influence())
@@ -205,7 +219,9 @@ def _add_tukey(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         common = query_ids.value_counts().filter(pl.col("count") == len(names))["query_id"]
         samples = [Sample.of(select_queries(table, common), measure) for table in tables.values()]
         if samples[0].summed and samples[0].n:
-            p_by_measure[measure.name] = tukey(np.column_stack([sample.x for sample in samples]))
+            p_by_measure[measure.name] = tukey(
+                np.column_stack([sample.totals[0] for sample in samples])
+            )
     for a, b, name in rows.select("a", "b", "measure").iter_rows():
         p = p_by_measure.get(name)
         corrected.append(None if p is None else p[names.index(a), names.index(b)])

@@ -148,6 +148,27 @@ def _acceleration(without_each: Floats) -> float:
     return math.fsum(d * d * d for d in scaled) / denominator if denominator else 0.0
 
 
+def clustered_quantiles(sample: Sample) -> Floats:
+    """Return the quantile of the sample for each resample of whole clusters."""
+    assert sample.share is not None
+    order = np.argsort(sample.values, kind="stable")
+    values, clusters = sample.values[order], sample.clusters
+    assert clusters is not None
+    counts = draw_counts(sample.units)
+    quantiles = np.empty(len(counts))
+    for block in row_blocks(len(counts), sample.n):
+        # How many of the resampled values are at most the first, second, … value.
+        up_to = np.cumsum(counts[block][:, clusters[order]], axis=1, dtype=np.int64)
+        position = (up_to[:, -1] - 1) * sample.share
+        below = np.floor(position).astype(np.int64)
+        low, high = (
+            values[np.minimum((up_to <= rank[:, None]).sum(axis=1), sample.n - 1)]
+            for rank in (below, below + 1)
+        )
+        quantiles[block] = low + (position - below) * (high - low)
+    return quantiles
+
+
 def combine_rows(sample: Sample, rows: Floats) -> Floats:
     """Return the quantile of the sample, or the maximum, for each row of values."""
     if sample.share is None:

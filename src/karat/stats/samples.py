@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 
-from karat.arrays import Floats
+from karat.arrays import Floats, Ints
 from karat.measures.aggregate import GEOMETRIC_FLOOR, SHARES, combine, micro
 from karat.measures.array_math import logarithm
 from karat.measures.registry import Combine, Measure
@@ -39,6 +40,8 @@ class Sample:
     """Whether the measure only has values from 0 to 1."""
     size: float | None = None
     """For differences: the largest of the original values, which determines the rounding error."""
+    clusters: Ints | None = None
+    """The number of the cluster of each query, from 0; None if all queries are independent."""
 
     @classmethod
     def of(cls, table: ScoreTable, measure: Measure) -> Sample:
@@ -55,12 +58,25 @@ class Sample:
             weights,
             declaration.binary,
             declaration.bounded,
+            clusters=None if table.clusters is None else numbered(table.clusters.filter(counts)),
         )
 
     @property
     def n(self) -> int:
         """The number of queries that count."""
         return self.values.size
+
+    @property
+    def units(self) -> int:
+        """The number of independent units: the clusters, or the queries if there are none."""
+        return self.n if self.clusters is None else int(self.clusters.max(initial=-1)) + 1
+
+    def per_unit(self, column: Floats) -> Floats:
+        """Return the sum of a column over each cluster; the column itself without clusters."""
+        if self.clusters is None:
+            return column
+        sums: Floats = np.bincount(self.clusters, column, self.units).astype(np.float64)
+        return sums
 
     @property
     def summed(self) -> bool:
@@ -115,6 +131,11 @@ class Sample:
         return np.ones(self.n) if self.weights is None else self.weights
 
     @cached_property
+    def totals(self) -> tuple[Floats, Floats]:
+        """Σ x and Σ w of each cluster; x and w themselves without clusters."""
+        return self.per_unit(self.x), self.per_unit(self.w)
+
+    @cached_property
     def ratio(self) -> float:
         """Σ x / Σ w; NaN if Σ w is 0."""
         return self._sum_x / self._sum_w if self._sum_w else math.nan
@@ -142,12 +163,13 @@ class Sample:
         return self.finish(self._sum_x - self.x, self._sum_w - self.w)
 
     def influence(self) -> Floats:
-        """Return the influence of each query on the combined value, to first order; its mean is 0.
+        """Return the influence of each unit on the combined value, to first order; its mean is 0.
 
         For a mean this is value − mean; for a ratio of sums, the usual linearisation.
         """
-        residual: Floats = self.slope * (self.x - self.ratio * self.w)
-        return residual / (self._sum_w / self.n)
+        x, w = self.totals
+        residual: Floats = self.slope * (x - self.ratio * w)
+        return residual / (self._sum_w / self.units)
 
     @cached_property
     def _sum_x(self) -> float:
@@ -156,6 +178,12 @@ class Sample:
     @cached_property
     def _sum_w(self) -> float:
         return float(self.n) if self.weights is None else math.fsum(self.weights.tolist())
+
+
+def numbered(labels: pl.Series) -> Ints | None:
+    """Return the numbers of the clusters from 0; None if each query is a cluster of its own."""
+    numbers = labels.rank("dense").to_numpy().astype(np.int64) - 1
+    return numbers if numbers.max(initial=-1) + 1 < numbers.size else None
 
 
 def deviation(values: Floats, mean: float | None = None) -> float:

@@ -328,11 +328,17 @@ def with_karat_keys(
     return renamed
 
 
+_OTHER_IDS = ("user_id", "session_id", "tenant_id", "account_id", "device_id")
+"""Fields that resemble a key, but are ids of something else."""
+
+
 def warn_of_misspelled_keys(fields: Iterable[str], keys: Iterable[str], name: str | None) -> None:
     """Warn if a field of the queries looks like a misspelled key."""
     sorted_keys = sorted(keys)
     prefix = f"{printable(name)}: " if name else ""
     for field in fields:
+        if field.lower() in _OTHER_IDS:
+            continue
         similar = get_close_matches(field.lower(), sorted_keys, n=1, cutoff=0.8)
         if similar:
             warnings.warn(

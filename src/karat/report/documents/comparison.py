@@ -40,7 +40,7 @@ from karat.report.documents.scores import (
 from karat.report.sheet import interval_methods, remarks
 from karat.stats import corrections
 from karat.stats.groups import FEW
-from karat.stats.intervals import METHODS
+from karat.stats.intervals import describe_method
 from karat.stats.power import ALPHA, POWER
 
 TESTS = {
@@ -446,6 +446,8 @@ def method_notes(sheet: ComparisonSheet, *, direction: bool = True) -> list[str]
     queries = format_counts(sheet.pairs["n"])
     noun = "query" if queries == "1" else "queries"
     sentence = f"p: two-sided {TESTS[comparison.test]} over {queries} {noun}"
+    if _is_clustered(sheet):
+        sentence += f" in {format_counts(sheet.pairs['clusters'])} clusters"
     if n > 1 and comparison.correction == "none":
         sentence += f", not corrected for {n:,} pairs"
     elif n > 1:
@@ -493,7 +495,7 @@ def _interval_methods(sheet: ComparisonSheet) -> list[str]:
         if methods := tuple(used.unique(maintain_order=True)):
             measures_of.setdefault(methods, []).append(sheet.label(measure))
     for methods, measures in measures_of.items():
-        words = ", ".join(METHODS[method] for method in methods)
+        words = ", ".join(_method(sheet, method) for method in methods)
         scope = "" if len(measures_of) == 1 else f" in {', '.join(measures)}"
         if scope or out != [f"95% intervals: {words}"]:
             out.append(f"intervals of differences{scope}: {words}")
@@ -513,4 +515,13 @@ def _group_methods(sheet: ComparisonSheet) -> list[str]:
     keys = ["measure", "method"]
     of_pairs = set(sheet.pairs.select(keys).iter_rows())
     of_groups = sheet.groups.select(keys).drop_nulls().iter_rows()
-    return list(dict.fromkeys(METHODS[key[1]] for key in of_groups if key not in of_pairs))
+    used = dict.fromkeys(key[1] for key in of_groups if key not in of_pairs)
+    return [_method(sheet, method) for method in used]
+
+
+def _method(sheet: ComparisonSheet, method: str) -> str:
+    return describe_method(method, clustered=_is_clustered(sheet))
+
+
+def _is_clustered(sheet: ComparisonSheet) -> bool:
+    return sheet.runs[0].scores.cluster is not None

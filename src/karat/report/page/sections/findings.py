@@ -247,7 +247,8 @@ def _groups(
     scores: Sequence[Scores], measure: Measure | None, queries: Queries
 ) -> Iterator[KeyFinding]:
     """Yield the groups that are worse than the rest, by the first measure that is a mean."""
-    if measure is None:
+    # The test of a group against the others treats queries as independent.
+    if measure is None or any(score.cluster is not None for score in scores):
         return
     higher = measure.declaration.higher_is_better
     worse_groups = [

@@ -120,6 +120,7 @@ def method_view(page: Page) -> MethodView:
         "unit scored": scores.level,
         "results used": str(scores.settings) or "the whole list of each query",
         "evidence matching": str(scores.matching) if scores.matching else "",
+        "clusters": _clusters(scores),
         "seed": f"{SEED}, {RESAMPLES:,} resamples",
         "versions": _versions(),
     }
@@ -138,6 +139,14 @@ def method_view(page: Page) -> MethodView:
             if settings
         },
     )
+
+
+def _clusters(scores: Scores) -> str:
+    counts = scores.cluster_counts
+    if counts is None:
+        return ""
+    text = f"{counts.queries:,} queries in {counts.clusters:,} clusters by {counts.field}"
+    return f"{text}, {counts.alone:,} of them alone" if counts.alone else text
 
 
 def created_time(created: str) -> Created:
