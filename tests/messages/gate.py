@@ -114,3 +114,12 @@ def slowest():
 
 
 case("a difference of maxima has no bound", slowest)
+
+
+def four_users():
+    gold = [{"query_id": f"q{n}", "relevant": ["a"], "user": n % 4} for n in range(8)]
+    old, new = ({f"q{n}": [*"x" * shift, "a"] for n in range(8)} for shift in (0, 1))
+    gate(gold, new, "RR max_drop 0.1", baseline=old, cluster="user")
+
+
+case("there are too few clusters to compare with a baseline", four_users)

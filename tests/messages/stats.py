@@ -3,6 +3,7 @@
 import polars as pl
 
 from karat import compare, evaluate
+from karat.stats.clusters import cluster_labels
 from karat.stats.pairwise import ComparisonOptions, compare_groups
 from messages.cases import Section
 
@@ -34,7 +35,7 @@ case("a field of clusters is misspelled", lambda: evaluate(GOLD, RUNS["old"], "R
 case("queries are clustered by lists", lambda: evaluate(GOLD, RUNS["old"], "RR", cluster="tags"))
 case(
     "no query has a value of the field of clusters",
-    lambda: evaluate([{"query_id": "q", "relevant": ["a"], "user": None}], {}, "RR", cluster="user"),
+    lambda: cluster_labels(pl.DataFrame({"query_id": ["q"], "user": [None]}), "user"),
 )
 case("no field is named", lambda: evaluate(GOLD, RUNS["old"], "RR").by())
 case(

@@ -213,7 +213,9 @@ RULES = [
 @pytest.mark.parametrize(
     ("rules", "runs", "options"),
     combinations(
-        RULES, [("old", "new"), ("new", "old")], [[], ["--top-k", "1", "--missing", "skip"], ["--cluster", "size"]]
+        RULES,
+        [("old", "new"), ("new", "old")],
+        [[], ["--top-k", "1", "--missing", "skip"]],
     ),
 )
 def test_verdicts_match_their_schema(command, files, rules, runs, options):
