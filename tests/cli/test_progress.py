@@ -1,13 +1,15 @@
 """Progress of a run: a bar in a terminal, plain lines elsewhere."""
 
 import io
+import os
 
 import pytest
 
 from karat.cli import progress as module
-from karat.cli.progress import progress
+from karat.cli.progress import progress, step_bars
 from karat.data.formats.native_run import Failure
 from karat.live.protocol import JournalLine, Query
+from karat.steps import tracked
 
 
 class Terminal(io.StringIO):
@@ -88,3 +90,80 @@ def test_nothing_is_shown_without_progress(monkeypatch):
         watch.begun(1, 0, 0)
         watch.finished(JournalLine("q1", results=[]))
     assert (terminal.getvalue(), watch.done) == ("", 1)
+
+
+def open_terminal(monkeypatch):
+    """Make standard error a terminal; pytest would reset it after a fixture."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    return terminal
+
+
+def walk(clock, seconds, *, label="matching evidence"):
+    """Take a step of ten items, each of which takes so many seconds."""
+    for _ in tracked(range(10), label, 10):
+        clock[0] += seconds
+
+
+def test_step_that_takes_long_shows_a_bar_in_a_terminal(clock, monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    with step_bars():
+        walk(clock, 0.1)
+        assert terminal.getvalue() == ""
+        walk(clock, 1.0)
+    assert "matching evidence: 2 of 10" in terminal.getvalue()
+
+
+def test_steps_show_no_bar_without_a_terminal_or_for_a_pipe(clock, capsys, monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    read, write = os.pipe()
+    with os.fdopen(read), os.fdopen(write, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", pipe)
+        with step_bars():
+            walk(clock, 1.0)
+    assert terminal.getvalue() == ""
+    monkeypatch.undo()
+    with step_bars():
+        walk(clock, 1.0)
+    assert capsys.readouterr().err == ""
+
+
+def test_run_shows_the_bars_of_its_steps_with_its_own_or_hides_both(clock, monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    with step_bars(), progress(False):
+        walk(clock, 1.0)
+    assert terminal.getvalue() == ""
+    with step_bars(), progress(True) as watch:
+        walk(clock, 1.0, label="indexing texts")
+        watch.begun(1, 0, 0)
+        watch.finished(JournalLine("q1", results=[]))
+    shown = terminal.getvalue()
+    assert "indexing texts: 2 of 10" in shown
+    assert "1 of 1 query" in shown
+
+
+def test_cursor_returns_after_an_error_in_a_step(clock, monkeypatch):
+    terminal = open_terminal(monkeypatch)
+
+    def interrupted():
+        with step_bars():
+            for _ in tracked(range(10), "embedding texts", 10):
+                clock[0] += 3.0
+                if clock[0] > 6.0:
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # its traceback keeps the loop alive
+        interrupted()
+    hidden, shown = "\x1b[?25l", "\x1b[?25h"
+    assert terminal.getvalue().rindex(shown) > terminal.getvalue().rindex(hidden)
+
+
+def test_steps_within_a_step_end_one_by_one(clock, monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    with step_bars():
+        for _ in tracked(range(2), "scoring runs", 2):
+            walk(clock, 1.0)
+    assert "scoring runs: 1 of 2" in terminal.getvalue()
+    assert "matching evidence: 2 of 10" in terminal.getvalue()

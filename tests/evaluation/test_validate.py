@@ -413,8 +413,9 @@ def test_unreadable_gold_is_reported_with_exit_code_2(command, line, field):
     Path("gold.jsonl").write_text(line)
     code, out, err = command("gold.jsonl")
     assert (code, out) == (2, "")
-    problem, hint = err.splitlines()
+    problem, shown, *_, hint = err.splitlines()
     assert problem.startswith(f"error: gold.jsonl:1: {field}")
+    assert shown == f"  1 | {line}"
     assert hint.startswith("  hint: ")
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from karat import checks
 from karat.data import Chunks, Corpus
 from karat.errors import InputError
+from karat.steps import tracked
 
 TextSpan = tuple[int, int]
 """Start and end of a part of a text; the end is exclusive."""
@@ -136,7 +137,8 @@ def split_corpus(corpus: Any, split: Callable[[str, str], Iterable[TextSpan]]) -
     """Return the chunks of all documents; `split` returns the spans for a doc_id and a text."""
     rows: list[tuple[str, str, int, int, str]] = []
     documents = Corpus.open(corpus).documents
-    for doc_id, text in zip(documents["doc_id"], documents["text"], strict=True):
+    texts = zip(documents["doc_id"], documents["text"], strict=True)
+    for doc_id, text in tracked(texts, "splitting documents", documents.height):
         rows += [
             (f"{doc_id}#{start}-{end}", doc_id, start, end, text[start:end])
             for start, end in split(doc_id, text)

@@ -26,6 +26,7 @@ from karat.cli.gate import gate_command
 from karat.cli.locate import locate_command
 from karat.cli.measures import measures_command
 from karat.cli.parameters import CONTEXT, CommandGroup
+from karat.cli.progress import step_bars
 from karat.cli.run import run_command
 from karat.cli.schema import schema_command
 from karat.cli.start import start_page
@@ -178,7 +179,7 @@ def main() -> None:
             print(start_page(app))
             _exit(0)
         try:
-            with app.make_context("karat", sys.argv[1:]) as context:
+            with app.make_context("karat", sys.argv[1:]) as context, step_bars():
                 app.invoke(context)
         except click.exceptions.Exit as stop:
             code = stop.exit_code

@@ -1,22 +1,36 @@
-"""The progress of `karat run`: a bar in a terminal, otherwise a line every ten seconds."""
+"""Progress on standard error.
+
+A run shows a bar in a terminal, otherwise a line every ten seconds. Other long steps, such as
+matching evidence, show a bar in a terminal only.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
 
 from karat.errors import counted, printable
+from karat.steps import watched
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from karat.data.formats.native_run import Failure
     from karat.live.protocol import JournalLine, Query
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BEFORE_BAR = 2.0
+"""A step that is shorter shows no bar."""
 
 
 class Quiet:
-    """Counts the progress of a run without showing it; base class of the other two."""
+    """Counts the progress of a run without showing it; base class of the others."""
 
     def __init__(self) -> None:
         self.total = self.done = self.failed = self.retries = 0
@@ -107,22 +121,117 @@ class Lines(Quiet):
         return True
 
 
+def _bars(*, is_kept: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    return Progress(
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=Console(stderr=True),
+        transient=not is_kept,
+    )
+
+
+@dataclass
+class _Step:
+    label: str
+    total: int
+    began: float
+    bars: Progress | None = None
+    """The group with the bar of this step, as soon as there is one."""
+    task: Any = None
+
+
+class StepBars:
+    """Draws a bar for each step that takes long."""
+
+    def __init__(self) -> None:
+        self._bars: Progress | None = None
+        self._shared: Progress | None = None
+
+    @contextmanager
+    def shared_with(self, bars: Progress) -> Iterator[None]:
+        """Add the bars to a group on the screen; a terminal can show only one group."""
+        self._shared = bars
+        try:
+            yield
+        finally:
+            self._shared = None
+
+    def begun(self, label: str, total: int) -> _Step:
+        """Note when a step began."""
+        return _Step(label, total, time.monotonic())
+
+    def moved(self, step: _Step, done: int) -> None:
+        """Draw or move the bar of a step that takes long."""
+        is_new = step.bars is None
+        if step.bars is None:
+            if time.monotonic() - step.began < SECONDS_BEFORE_BAR:
+                return
+            step.bars = self._shared or self._own_bars()
+            step.task = step.bars.add_task("", total=step.total)
+        count = f"{min(done, step.total):,} of {step.total:,}"
+        step.bars.update(
+            step.task, completed=done, description=f"{step.label}: {count}", refresh=is_new
+        )
+
+    def ended(self, step: _Step) -> None:
+        """Remove the bar."""
+        if step.bars is None:
+            return
+        step.bars.remove_task(step.task)
+        if step.bars is self._bars and not step.bars.tasks:
+            self.close()
+
+    def close(self) -> None:
+        """Remove all bars, also those of steps that an error ended."""
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+
+    def _own_bars(self) -> Progress:
+        if self._bars is None:
+            self._bars = _bars(is_kept=False)
+            self._bars.start()
+        return self._bars
+
+
+_steps = StepBars()
+
+
+@contextmanager
+def step_bars() -> Iterator[None]:
+    """Let long steps show bars, if standard error is a terminal that nobody else uses.
+
+    The reader of a pipe, such as a pager, may use the same terminal.
+    """
+    if not sys.stderr.isatty() or _is_pipe(sys.stdout):
+        yield
+        return
+    with watched(_steps):
+        try:
+            yield
+        finally:
+            _steps.close()
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # closed, or not a file
+        return False
+
+
 class Bar(Quiet):
     """Draws a bar in a terminal."""
 
     def __init__(self, *, is_kept: bool = True) -> None:
         super().__init__()
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-        self._progress = Progress(
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=Console(stderr=True),
-            transient=not is_kept,
-        )
-        self._task: Any = None
+        self._progress = _bars(is_kept=is_kept)
+        self._contexts = ExitStack()
+        self._task: TaskID | None = None
 
     def begun(self, total: int, done: int, failed: int) -> None:
         """Start the bar with the queries that were done before."""
@@ -144,20 +253,37 @@ class Bar(Quiet):
         self._progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def _update(self) -> None:
+        assert self._task is not None
         self._progress.update(self._task, completed=self.done, description=self.summary())
 
     def __enter__(self) -> Quiet:
-        self._progress.start()
+        self._contexts.enter_context(self._progress)
+        self._contexts.enter_context(_steps.shared_with(self._progress))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        self._contexts.close()
+
+
+class Hidden(Quiet):
+    """Counts the progress of a run; its steps show no bars either."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._contexts = ExitStack()
+
+    def __enter__(self) -> Quiet:
+        self._contexts.enter_context(watched(None))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._contexts.close()
 
 
 def progress(is_shown: bool, *, is_kept: bool = True) -> Quiet:
     """Return a progress display for standard error; `is_kept` leaves the last state there."""
     if not is_shown:
-        return Quiet()
+        return Hidden()
     if sys.stderr.isatty():
         return Bar(is_kept=is_kept)
     return Lines() if is_kept else Quiet()

@@ -28,6 +28,7 @@ from karat.match.text import Matching
 from karat.measures import Measure
 from karat.measures.name_parser import AnyMeasure
 from karat.stats.clusters import cluster_labels
+from karat.steps import tracked
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
 
@@ -283,7 +284,9 @@ class Evaluator:
             session = session.with_defaults_for([session.facts(engine) for engine in engines])
         return [
             session.score(source, engine, name)
-            for source, engine, name in zip(sources, engines, names, strict=True)
+            for source, engine, name in tracked(
+                zip(sources, engines, names, strict=True), "scoring runs", len(sources)
+            )
         ]
 
     def _engine(self, source: RunSource) -> Engine:

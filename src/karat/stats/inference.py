@@ -22,6 +22,7 @@ from karat.stats.resampling import (
     row_blocks,
 )
 from karat.stats.samples import RELATIVE_ROUNDING
+from karat.steps import tracked
 
 TESTS = ("randomization", "t", "wilcoxon")
 FEW_GEOMETRIC = 50
@@ -82,7 +83,8 @@ def infer(
     The interval belongs to `test`. Wilcoxon's test has no interval of the mean, so it gets the one
     of the sign-flip test.
     """
-    for pair, flips in zip(pairs, sign_flips(pairs), strict=True):
+    drawn = zip(pairs, sign_flips(pairs), strict=True)
+    for pair, flips in tracked(drawn, "testing differences", len(pairs)):
         if flips is None:
             yield _infer_quantile(pair, confidence)
         else:

@@ -27,6 +27,7 @@ from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.stats.clusters import clustered_error
 from karat.stats.resampling import all_sign_patterns, coin_flips
 from karat.stats.samples import RELATIVE_ROUNDING, Sample, deviation
+from karat.steps import tracked
 
 if TYPE_CHECKING:
     from karat.stats.pairs import Pair
@@ -246,7 +247,8 @@ class _Columns:
             return np.zeros((0, 0))
         table = np.column_stack(self._columns)
         sums, start = np.empty((table.shape[1], draws)), 0
-        for flips in coin_flips(self.ids.len(), draws):
+        blocks = tracked(coin_flips(self.ids.len(), draws), "drawing samples", draws, size=len)
+        for flips in blocks:
             sums[:, start : start + len(flips)] = (flips @ table).T
             start += len(flips)
         return sums

@@ -18,6 +18,7 @@ from karat.live.instrumentation import stage
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.items import Chunking, Items, Scored, best
 from karat.live.retrievers.words import Words
+from karat.steps import tracked
 
 if TYPE_CHECKING:
     from karat.live.retrievers.tantivy import TantivyIndex
@@ -199,7 +200,8 @@ class BM25Index:
 
         numbers: dict[str, int] = {}
         rows = [
-            [numbers.setdefault(word, len(numbers)) for word in words(text)] for text in items.texts
+            [numbers.setdefault(word, len(numbers)) for word in words(text)]
+            for text in tracked(items.texts, "indexing texts", len(items))
         ]
         if not numbers:  # only stop words
             return cls([], _no_scores(len(items)))

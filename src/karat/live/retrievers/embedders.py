@@ -23,6 +23,7 @@ from karat.live.protocol import AttemptError
 from karat.live.retrievers.callables import qualified_name, returns_awaitable
 from karat.live.retrievers.endpoint import JsonEndpoint
 from karat.live.retrievers.resolve import import_object, source_hash
+from karat.steps import tracked
 
 WORDLLAMA = "wordllama"
 BATCH = 64
@@ -53,8 +54,8 @@ class Embedder(ABC):
     def embed(self, texts: Sequence[str], *, is_indexing: bool = True) -> Vectors:
         """Return one vector per text, as rows of length 1: a dot product is the similarity."""
         blocks: list[Vectors] = []
-        for start in range(0, len(texts), BATCH):
-            batch = list(texts[start : start + BATCH])
+        batches = (list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH))
+        for batch in tracked(batches, "embedding texts", len(texts), size=len):
             block = _normalised(self.embed_batch(batch, is_indexing=is_indexing))
             if blocks and block.shape[1] != blocks[0].shape[1]:
                 raise InputError(

@@ -24,6 +24,7 @@ from karat.arrays import Flags, Ints
 from karat.errors import InputError
 from karat.match.text.ratios import sequence_ratio, token_share, tokens, window_ratio
 from karat.match.text.rule import Judge, Matching
+from karat.steps import tracked
 
 Texts = NDArray[np.object_]
 Codes = NDArray[np.uint8]
@@ -97,7 +98,10 @@ def cover(
     counted = np.flatnonzero(is_first & nonempty)
 
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))]
-    for row, chunk in _pair_blocks(evidence.query, chunks.query, counted, evidence_text):
+    blocks = _pair_blocks(evidence.query, chunks.query, counted, evidence_text)
+    for row, chunk in tracked(
+        blocks, "matching evidence", counted.size, size=lambda block: np.unique(block[0]).size
+    ):
         # Queries often share texts, and all pairs of an evidence text are in the same block, so
         # each distinct pair of texts is compared once.
         pair_keys, pair = np.unique(
