@@ -2,6 +2,7 @@
 
 from karat import evaluate, gate
 from karat.evaluation.verdict import Verdict
+from karat.testing import per_query
 from messages.cases import Section, written
 
 SECTION = Section("gate")
@@ -123,3 +124,7 @@ def four_users():
 
 
 case("there are too few clusters to compare with a baseline", four_users)
+case(
+    "a threshold of a test per query needs a baseline",
+    lambda: per_query({"q1": ["a"]}, {"q1": ["a"]}, "RR max_drop 0.1"),
+)

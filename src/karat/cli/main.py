@@ -19,6 +19,7 @@ from karat.cli.compare import compare_command
 from karat.cli.completion import VARIABLE, complete, completion_command
 from karat.cli.convert import convert_command
 from karat.cli.demo import demo_command
+from karat.cli.docs import docs_command
 from karat.cli.evaluate import evaluate_command
 from karat.cli.explain import explain_command
 from karat.cli.fuse import fuse_command
@@ -83,6 +84,7 @@ for _command in (
     trec_eval_command,
     cache_command,
     demo_command,
+    docs_command,
     completion_command,
 ):
     app.add_command(_command)

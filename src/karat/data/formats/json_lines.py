@@ -257,7 +257,7 @@ def _invalid(
         field = f"{field}.{missing[1]}" if field else missing[1]
     if field and theirs:
         field = re.sub(r"[^.\[\]]+", lambda name: theirs.get(name[0], name[0]), field)
-    hint = "see docs/formats.md for the fields"
+    hint = "`karat docs formats` lists the fields"
     if problem.startswith("Expected `int`"):
         hint = "write an integer such as 0, 1 or 2"
     return make(problem.replace("`", ""), line=number, field=field, hint=hint)
