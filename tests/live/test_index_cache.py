@@ -3,6 +3,7 @@
 import json
 import threading
 import warnings
+from contextlib import ExitStack
 
 import pytest
 
@@ -10,6 +11,7 @@ import karat
 from karat.cache import INDEXES, cache_folder, cached_entries, clear_cache
 from karat.errors import InputError
 from karat.live.retrievers import BM25, Dense, Hybrid, bm25
+from support.live_server import send, serving
 from support.retrieval import FAQ, QUERIES, letters
 
 
@@ -137,6 +139,54 @@ def test_failing_build_stores_nothing(tmp_path, monkeypatch):
         with pytest.raises(InputError):
             make(FAQ, embedder="broken_embedder:embed")
     assert not (cache_folder() / INDEXES).exists()
+
+
+def dimensions_that_change(handler, request):
+    size = 3 if len(request["input"]) == 64 else 2  # the first batch, and the rest
+    data = [{"embedding": [1.0] * size} for _ in request["input"]]
+    send(handler, json.dumps({"data": data}).encode())
+
+
+def busy_server(handler, request):
+    send(handler, b"out of memory", 500)
+
+
+CORPUS = [{"doc_id": f"d{n}", "text": "one"} for n in range(100)]
+CANNOT_BUILD = {
+    "empty corpus": ([], "bm25", [], None),
+    "empty corpus, tantivy": ([], "bm25", ["--engine", "tantivy"], None),
+    "document without text": ([*CORPUS, {"doc_id": "x", "text": " "}], "hybrid", [], None),
+    "missing wordllama": (CORPUS, "hybrid", [], "embedders"),
+    "missing tantivy": (CORPUS, "bm25", ["--engine", "tantivy"], "tantivy"),
+    "missing usearch": (CORPUS, "dense", ["--exact-limit", "9"], "dense"),
+    "failing endpoint": (CORPUS, "hybrid", busy_server, None),
+    "changing dimension": (CORPUS, "hybrid", dimensions_that_change, None),
+}
+
+
+@pytest.mark.parametrize("case", CANNOT_BUILD)
+def test_index_that_cannot_be_built_is_one_error_and_nothing_is_stored(
+    case, tmp_path, monkeypatch, command
+):
+    rows, kind, options, missing = CANNOT_BUILD[case]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("karat.live.runner.FIRST_DELAY", 0.001)
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "q.tsv").write_text("q1\tone\n")
+    if missing is not None:
+        module = f"karat.live.retrievers.{missing}.find_spec"
+        monkeypatch.setattr(module, lambda name: None)
+    with ExitStack() as stack:
+        if callable(options):
+            server = stack.enter_context(serving(options))
+            options = ["--embedder", server.url, "--embedding-model", "m"]
+        words = ["run", "q.tsv", "-r", f"{kind}:docs.jsonl", "-o", "run.jsonl", *options]
+        code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert err.count("error: ") == 1
+    assert "Traceback" not in err
+    assert cached_entries() == []
+    assert not (tmp_path / "run.jsonl").exists()
 
 
 def test_failing_store_leaves_nothing_and_is_a_warning(monkeypatch, built):
