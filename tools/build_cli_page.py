@@ -28,7 +28,7 @@ def pages() -> dict[Path, str]:
     parts = [INTRODUCTION, "| command | purpose |\n| --- | --- |"]
     for name, command in app.commands.items():
         purpose = _paragraphs(command.help or "")[0]
-        parts[-1] += f"\n| [`karat {name}`](#karat-{name}) | {_cell(purpose)} |"
+        parts[-1] += f"\n| [`karat {name}`](#karat-{name}) | {_plain(purpose)} |"
     parts[-1] += "\n"
     for name, command in app.commands.items():
         parts.append(section(click.Context(command, info_name=name, parent=context), command))
@@ -50,8 +50,8 @@ def section(context: click.Context, command: click.Command) -> str:
         parts.append("[In place of trec_eval](trec_eval.md) explains them.\n")
     panels.pop("Help", None)  # --help is the same everywhere
     for title, records in panels.items():
-        rows = "".join(f"| `{_escaped(name)}` | {_cell(text)} |\n" for name, text in records)
-        parts.append(f"| {title} | |\n| --- | --- |\n{rows}")
+        items = "".join(f"- `{name}`  \n  {_plain(text)}\n" for name, text in records)
+        parts.append(f"**{title}**\n\n{items}")
     return "\n".join(parts)
 
 
@@ -60,12 +60,9 @@ def _paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n")]
 
 
-def _cell(text: str) -> str:
-    return _escaped(" ".join(text.split())).replace("*", "\\*").replace("<", "&lt;")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+def _plain(text: str) -> str:
+    """Return a text in one line that Markdown shows as it is."""
+    return " ".join(text.split()).replace("*", "\\*").replace("<", "&lt;")
 
 
 if __name__ == "__main__":
