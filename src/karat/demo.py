@@ -200,6 +200,8 @@ class Demo:
             returned = [count[UNANSWERABLE_RETURNED] for count in counts]
             least, most = min(returned), max(returned)
             number = f"{most}" if least == most else f"{least} to {most}"
+            if least == total:
+                number = f"all {total}"
             yield (
                 f"{total} more questions have no answer and are not scored: "
                 f"text was returned for {number}"

@@ -308,7 +308,9 @@ def test_the_command_line_prints_one_error_exits_with_2_and_writes_nothing(tmp_p
     assert (code, out) == (2, "")
     assert first.startswith(f"error: {place}: " + (f"{bad.field}: " if bad.field else ""))
     assert [value for value in bad.values if value not in first.partition(f"{place}: ")[2]] == []
-    assert rest.startswith("  hint: ")
+    shown, _, hint = f"\n{rest}".partition("\n  hint: ")
+    assert hint
+    assert len(shown.split("\n")) <= 3  # the line of the file, and the carets
     assert err.count("error:") == 1
     assert "Traceback" not in err
     assert sorted(tmp_path.iterdir()) == before

@@ -778,4 +778,4 @@ def test_eval_refuses_a_torn_run_with_its_line(folder, command):
     path.write_bytes(written(path, [line("q1"), line("q2")])[:-9])
     code, out, err = command("eval", gold, path)
     assert (code, out) == (2, "")
-    assert re.search(r"repair\.jsonl:3: .*\n  hint: ", err)
+    assert re.search(r"repair\.jsonl:3: .*\n  3 \| .*\n.*\^\n  hint: ", err)
