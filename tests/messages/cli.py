@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 from karat.cli.main import app
 from karat.demo import build_demo
+from karat.starter import write_starter
 from messages.cases import Section, written
 
 SECTION = Section("cli")
@@ -97,6 +98,17 @@ failing("too many queries failed in a dry run", "--dry-run")
 failing("too many queries failed", "-o", "run.jsonl")
 
 
+def starter(folder: str):
+    for path, content in FILES.items():
+        written(path, content)
+    write_starter(folder)
+
+
+def unwritable_starter():
+    with patch("pathlib.Path.mkdir", side_effect=PermissionError(13, "Permission denied")):
+        write_starter("new")
+
+
 def project(name: str, toml: str, *words: str) -> None:
     """Add a case of a command in a folder with a karat.toml."""
 
@@ -129,3 +141,6 @@ project("a setting is not a table of texts", "[retriever]\nheaders = [7]\n", "ev
 command("a topic of the documentation is misspelled", "docs", "gate")
 command("no page of the documentation has a word", "docs", "--search", "zyzzyva")
 command("a topic and a word are both given", "docs", "gates", "--search", "noise")
+case("a file is where a starter project is to be written", lambda: starter("run.jsonl"))
+case("files of a starter project exist", lambda: starter("."))
+case("the folder of a starter project cannot be made", unwritable_starter)

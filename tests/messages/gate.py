@@ -128,3 +128,15 @@ case(
     "a threshold of a test per query needs a baseline",
     lambda: per_query({"q1": ["a"]}, {"q1": ["a"]}, "RR max_drop 0.1"),
 )
+
+
+def updated(baseline, *thresholds: str):
+    return lambda: gate(GOLD, RUN, thresholds, baseline=baseline, update_baseline=True)
+
+
+case("a baseline that is not a file is updated", updated(RUN, "RR >= 0.1"))
+case("a run is updated as a baseline", updated("main.jsonl", "RR >= 0.1"))
+case(
+    "the baseline of a threshold does not exist",
+    lambda: gate(GOLD, RUN, "RR max_drop 0.1", baseline="absent.parquet"),
+)

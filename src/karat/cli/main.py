@@ -24,6 +24,7 @@ from karat.cli.evaluate import evaluate_command
 from karat.cli.explain import explain_command
 from karat.cli.fuse import fuse_command
 from karat.cli.gate import gate_command
+from karat.cli.init import init_command
 from karat.cli.locate import locate_command
 from karat.cli.measures import measures_command
 from karat.cli.parameters import CONTEXT, CommandGroup
@@ -85,6 +86,7 @@ for _command in (
     cache_command,
     demo_command,
     docs_command,
+    init_command,
     completion_command,
 ):
     app.add_command(_command)

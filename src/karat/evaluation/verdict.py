@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from glob import has_magic
 from typing import Any
 
 from karat.config import REPORT_TEXTS, Config
 from karat.conventions import Conventions
+from karat.data.data_file import path_of
 from karat.engines.scoring_options import ScoringOptions
-from karat.errors import counted
+from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.baselines import load_baseline
 from karat.evaluation.evaluator import evaluator_of
 from karat.evaluation.gate_checks import Check, check_rule
 from karat.evaluation.remarks import n_missing, remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores
-from karat.evaluation.thresholds import Thresholds, all_rules
+from karat.evaluation.thresholds import Rule, Thresholds, all_rules
+from karat.files import check_writable
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
-from karat.measures import parse
+from karat.measures import Measure, parse
 from karat.measures.families import FAILED
 from karat.measures.presets import preset_named
 from karat.version import __version__
@@ -50,6 +54,8 @@ class Verdict(Result):
         The scores of the run.
     baseline_scores : Scores, default None
         The scores of the baseline. None if no threshold compares with one.
+    baseline_updated : bool, default None
+        Whether the baseline was replaced by the scores of this run. None if that was not requested.
 
     Examples
     --------
@@ -70,6 +76,7 @@ class Verdict(Result):
     scored: dict[str, Any] = field(default_factory=dict)
     scores: Scores | None = field(default=None, repr=False, compare=False)
     baseline_scores: Scores | None = field(default=None, repr=False, compare=False)
+    baseline_updated: bool | None = None
 
     @property
     def passed(self) -> bool:
@@ -96,6 +103,8 @@ class Verdict(Result):
     @property
     def summary(self) -> str:
         """The verdict in one line, including failed and missing queries."""
+        if not self.checks:  # all thresholds compare with a baseline that does not exist yet
+            return f"{self.run}: no threshold was checked"
         total = counted(len(self.checks), "threshold")
         outcome = (
             f"{self.run} passed {total}"
@@ -116,7 +125,11 @@ class Verdict(Result):
             "checks": [check.as_dict() for check in self.checks],
             "remarks": list(self.remarks),
         }
-        return plain | ({} if self.baseline is None else {"baseline": self.baseline})
+        if self.baseline is not None:
+            plain["baseline"] = self.baseline
+        if self.baseline_updated is not None:
+            plain["baseline_updated"] = self.baseline_updated
+        return plain
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the verdict to a file.
@@ -183,6 +196,7 @@ def gate(
     thresholds: Thresholds | None = None,
     *,
     baseline: Any = None,
+    update_baseline: bool = False,
     config: Config | str | os.PathLike[str] | None = None,
     conventions: Conventions | dict[str, Any] | None = None,
     preset: str | None = None,
@@ -211,6 +225,11 @@ def gate(
         of `config` for the same measures.
     baseline : run, Scores or path of either, default None
         What max_drop and max_rise compare with. Saved scores must have the same settings.
+    update_baseline : bool, default False
+        Replace the file of the baseline, which must be a .parquet or .json path, by the scores of
+        this run if it passes. If the file does not exist yet, thresholds that compare with it are
+        not checked. The file contains the measures of all thresholds, and the `measures` of the
+        settings file or else the default measures.
     config : Config or path, default None
         The settings file. None uses the nearest karat.toml or pyproject.toml; if `thresholds` are
         given, it uses no file.
@@ -259,13 +278,11 @@ def gate(
     """
     settings = _config(config, thresholds)
     rules = all_rules(settings, thresholds, preset_named(preset))
-    if baseline is None:
-        for rule in rules:
-            if rule.compares:
-                raise rule.error(
-                    f"{rule.kind} needs a baseline",
-                    hint="pass baseline=…, or --baseline FILE on the command line",
-                )
+    unchecked: list[Rule] = []
+    if update_baseline and not os.path.exists(_saved_scores_path(baseline)):
+        unchecked = [rule for rule in rules if rule.compares]
+        rules = [rule for rule in rules if not rule.compares]
+    _require_baseline(rules, baseline)
     if not isinstance(conventions, Conventions):
         conventions = {**settings.conventions, **(conventions or {})}
     options = ScoringOptions(
@@ -280,7 +297,10 @@ def gate(
         fail_on_error,
         cluster,
     )
-    evaluator = evaluator_of(gold, [parse(rule.measure) for rule in rules], options)
+    gated = [parse(rule.measure) for rule in (*rules, *unchecked)]
+    evaluator = evaluator_of(gold, gated, options)
+    if update_baseline:
+        run = evaluator.source(run).data  # a retriever runs only once
     scores = evaluator(run)
     compared = [rule.measure for rule in rules if rule.compares]
     baseline_scores = None
@@ -288,17 +308,80 @@ def gate(
         baseline_scores = load_baseline(baseline, evaluator, scores, compared)
     checks = tuple(check_rule(rule, scores, baseline_scores) for rule in rules)
     counts = scores.table.counts
-    return Verdict(
+    verdict = Verdict(
         run=scores.name,
         baseline=None if baseline_scores is None else baseline_scores.name,
         checks=checks,
         failed=counts[FAILED.key],
         missing=n_missing(counts),
-        remarks=tuple(_remarks(scores, baseline_scores, checks, baseline)),
+        remarks=(
+            *(f"{rule} was not checked: there is no baseline yet" for rule in unchecked),
+            *_remarks(scores, baseline_scores, checks, None if update_baseline else baseline),
+        ),
         scored=_settings(scores),
         scores=scores,
         baseline_scores=baseline_scores,
     )
+    if not update_baseline:
+        return verdict
+    path = _saved_scores_path(baseline)
+    if not verdict.passed:
+        remark = f"{path} was not replaced, because the run did not pass"
+    else:
+        _further_scores(gold, run, gated, settings, options).write(path)
+        remark = f"{path} now contains the scores of {verdict.run}"
+    return replace(verdict, remarks=(*verdict.remarks, remark), baseline_updated=verdict.passed)
+
+
+def _require_baseline(rules: Sequence[Rule], baseline: Any) -> None:
+    """Raise an error if a rule compares with a baseline, and there is none."""
+    path = path_of(baseline)
+    for rule in rules:
+        if rule.compares and baseline is None:
+            raise rule.error(
+                f"{rule.kind} needs a baseline",
+                hint="pass baseline=…, or --baseline FILE on the command line",
+            )
+        if rule.compares and path is not None and not (has_magic(path) or os.path.exists(path)):
+            raise InputError(
+                f"the baseline does not exist, but {rule} compares with it",
+                path=path,
+                field="baseline",
+                hint="check the path, or write the baseline from a run that passes the other "
+                "thresholds: karat gate --update-baseline",
+            )
+
+
+def _saved_scores_path(baseline: Any) -> str:
+    """Return the path of a baseline that can be replaced by the scores of a run."""
+    path = path_of(baseline)
+    if path is None:
+        raise InputError(
+            "only a baseline in a file can be updated",
+            field="baseline",
+            hint='set baseline = "baseline.parquet" in karat.toml, or pass --baseline FILE (in '
+            "Python: baseline=…)",
+        )
+    if os.path.splitext(path)[1].lower() not in (".parquet", ".json"):
+        raise InputError(
+            "only saved scores can be updated, not a run",
+            path=path,
+            field="baseline",
+            hint="use a .parquet or .json file as the baseline",
+        )
+    check_writable(path)
+    return path
+
+
+def _further_scores(
+    gold: Any, run: Any, gated: Sequence[Measure], config: Config, options: ScoringOptions
+) -> Scores:
+    """Score a run by the measures of the gate, and by those that eval and compare would show."""
+    shown = config.settings.get("measures")
+    with warnings.catch_warnings():  # they were shown with the verdict
+        warnings.simplefilter("ignore", KaratWarning)
+        further = evaluator_of(gold, shown, options)(run).table.measures
+        return evaluator_of(gold, list(dict.fromkeys([*gated, *further])), options)(run)
 
 
 def _config(
