@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -22,9 +23,12 @@ def snapshot(folder):
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    # Another test, such as that of a page, may have imported the retriever of its project.
+    elsewhere = [path for path in sys.path if not Path(path, "my_retriever.py").exists()]
+    monkeypatch.setattr("sys.path", elsewhere)
+    sys.modules.pop("my_retriever", None)
     yield tmp_path
-    __import__("sys").modules.pop("my_retriever", None)
+    sys.modules.pop("my_retriever", None)
 
 
 def test_commands_work_in_a_new_project_without_arguments(command, here, monkeypatch):
