@@ -31,7 +31,8 @@ def pages() -> dict[Path, str]:
         parts[-1] += f"\n| [`karat {name}`](#karat-{name}) | {_plain(purpose)} |"
     parts[-1] += "\n"
     for name, command in app.commands.items():
-        parts.append(section(click.Context(command, info_name=name, parent=context), command))
+        with command.make_context(name, [], parent=context, resilient_parsing=True) as inner:
+            parts.append(section(inner, command))
     return {PAGE: "\n".join(parts)}
 
 
