@@ -17,7 +17,7 @@ from karat.report.document_model import Cell, Column, Document, Headline, Sectio
 _NOT_SHIPPED = ("changelog.md",)  # includes a file that is not in the package
 ALL_TOPICS = "run `karat docs` for all topics, or `karat docs --search WORD`"
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-_LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#:]+)\.md(?:#[^)\s]*)?\)")
+_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#:]+)\.md(?:#[^)\s]*)?\)")
 _MARKUP = re.compile(r"\[([^\]]*)\]\([^)]*\)|[`*]")
 
 
