@@ -288,13 +288,112 @@ def test_a_query_that_retrieved_nothing_is_kept(tmp_path):
         },
         {"query_id": "q1", "results": [{"id": "c3"}], "attempts": 2, "varied": True},
         {"query_id": "q1", "results": []},
+        {
+            "query_id": "q1",
+            "results": [{"id": "c3", "score": 0.9}],
+            "candidates": [
+                {"id": "c5", "score": 0.2, "text": "…", "tokens": 4},
+                {"id": "c3", "doc_id": "d1", "start": 0, "end": 5},
+            ],
+        },
+        {"query_id": "q1", "results": [{"id": "c3"}], "candidates": []},
     ],
-    ids=["results", "latency", "calls", "error", "attempts", "nothing retrieved"],
+    ids=[
+        "results",
+        "latency",
+        "calls",
+        "error",
+        "attempts",
+        "nothing retrieved",
+        "candidates",
+        "no candidates",
+    ],
 )
 def test_a_run_is_written_as_it_was_read(tmp_path, line):
     again(run(tmp_path, line), tmp_path)
     written = (tmp_path / "again.jsonl").read_text(encoding="utf-8").splitlines()[1:]
     assert [json.loads(text) for text in written] == [line]
+
+
+RERANKED = [
+    {
+        "query_id": "q1",
+        "results": ["a"],
+        "candidates": [{"item_id": "b"}, {"item_id": "a", "score": 2}],
+    },
+    {"query_id": "q2", "results": ["a"]},
+    {"query_id": "q3", "results": [], "candidates": []},
+    {"query_id": "q4", "results": [], "candidates": ["a"], "error": {"type": "Timeout"}},
+]
+
+
+def test_candidates_are_a_run_of_the_queries_that_have_them(tmp_path):
+    for made in (Run.of(RERANKED), run(tmp_path, *RERANKED), again(Run.of(RERANKED), tmp_path)):
+        assert made.candidates.results.rows() == [("q1", "b", None), ("q1", "a", 2.0)]
+        assert made.candidates.query_ids.to_list() == ["q1", "q3"]
+        assert made.only(["q3", "q2"]).candidates.query_ids.to_list() == ["q3"]
+    assert Run.of(RERANKED[1:2]).candidates is None
+
+
+def test_candidates_of_returned_objects_are_kept():
+    returned = {"results": [("a", 2.0)], "candidates": [("b", 0.5), {"chunk_id": "a"}]}
+    made = Run.of({"q1": returned, "q2": ["a"]})
+    assert made.candidates.results.rows() == [("q1", "b", 0.5), ("q1", "a", None)]
+
+
+def test_candidates_of_several_files_are_combined(tmp_path):
+    put(tmp_path, RERANKED[0], name="part-1.jsonl")
+    put(tmp_path, *RERANKED[1:3], name="part-2.jsonl")
+    combined = Run.read(f"{tmp_path}/part-*.jsonl").candidates
+    assert combined.query_ids.to_list() == ["q1", "q3"]
+
+
+def test_offsets_of_candidates_are_converted_with_those_of_the_results():
+    item = {"doc_id": "d", "start": 2, "end": 3}
+    made = Run.of([{"query_id": "q", "results": [item], "candidates": [item, item]}])
+    converted = made.counted_in("utf16").in_code_points({"d": "😀bc"}).candidates
+    assert (converted.results["start"].to_list(), converted.offsets) == ([1, 1], "codepoint")
+    first = {"doc_id": "d", "start": 0, "end": 2}
+    made = Run.of([{"query_id": "q", "results": [first], "candidates": [item]}])
+    with refused(field="candidates"):
+        made.counted_in("utf16").in_code_points({"d": "😀"})
+
+
+def test_formats_that_cannot_store_candidates_state_it(tmp_path):
+    for name in ("run.run", "run.csv", "run.parquet", "run.json"):
+        with pytest.warns(KaratWarning, match="candidates"):
+            Run.of(RERANKED[:2]).write(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "field"),
+    [
+        ("3", "candidates"),
+        ("{}", "candidates"),
+        ("[null]", "candidates[0]"),
+        ('["a", {"score": 1}]', "candidates[1]"),
+        ('[{"id": "a", "score": "high"}]', "candidates[0].score"),
+        ('[{"id": "a", "start": 4, "end": 2}]', "candidates[0]"),
+        ('[{"id": "a", "start": -1, "end": 2}]', "candidates[0].start"),
+        ('["a\\u0000"]', "candidates"),
+        ('[{"id": "a\\u0000"}]', "id"),
+        ('[{"chunk_id": 1.5}]', "candidates[0].chunk_id"),
+        ('[{"id": "a", "score": NaN}]', "candidates[0].score"),
+        ('[{"id": "\\ud800"}]', "candidates[0].id"),
+    ],
+)
+def test_damaged_candidates_are_refused_by_line_and_field(tmp_path, candidates, field):
+    damaged = f'{{"query_id": "q2", "results": ["a"], "candidates": {candidates}}}'
+    error = error_of(tmp_path, Run, RERANKED[0], damaged)
+    assert (error.line, error.field) == (2, field)
+
+
+@pytest.mark.parametrize("field", ["candidates[1]", "results[1]"])
+def test_damaged_returned_objects_are_refused_by_field(field):
+    returned = {"results": ["a", "b"], "candidates": ["a", "b"]}
+    returned[field.removesuffix("[1]")] = ["a", {"nothing": 1}]
+    with refused(field=field):
+        Run.of({"q1": returned})
 
 
 def test_a_response_is_kept_and_written(tmp_path):

@@ -227,6 +227,20 @@ def compare_gold(outcome: Outcome, gold: karat.Gold, expected: PlainGold) -> Non
 
 
 def compare_run(outcome: Outcome, run: karat.Run, expected: PlainRun) -> None:
+    compare_lists(outcome, "results", run, expected.lists)
+    if run.candidates is None:
+        outcome.same("candidates", {}, expected.candidates)
+    else:
+        compare_lists(outcome, "candidates", run.candidates, expected.candidates)
+    timings = [] if run.timings is None else run.timings.rows()
+    outcome.same("timings", timings, expected.timings)
+    failed = set() if run.errors is None else set(run.errors["query_id"])
+    outcome.same("failed queries", failed, expected.failed)
+
+
+def compare_lists(
+    outcome: Outcome, name: str, run: karat.Run, expected: dict[str, list[PlainItem]]
+) -> None:
     lists: dict[str, list[tuple[Any, ...]]] = {query: [] for query in run.query_ids}
     for row in run.results.to_dicts():
         place = (row.get("doc_id") or None,) if row.get("start") is not None else (None,)
@@ -245,17 +259,13 @@ def compare_run(outcome: Outcome, run: karat.Run, expected: PlainRun) -> None:
             )
             for i in items
         ]
-        for query, items in expected.lists.items()
+        for query, items in expected.items()
     }
     for query, items in wanted.items():
         if all(item[3] is None for item in items):  # an end without a start means nothing
             wanted[query] = [(*item[:4], None, item[5]) for item in items]
             lists[query] = [(*item[:4], None, item[5]) for item in lists.get(query, [])]
-    outcome.same("results", lists, wanted)
-    timings = [] if run.timings is None else run.timings.rows()
-    outcome.same("timings", timings, expected.timings)
-    failed = set() if run.errors is None else set(run.errors["query_id"])
-    outcome.same("failed queries", failed, expected.failed)
+    outcome.same(name, lists, wanted)
 
 
 def evaluated(

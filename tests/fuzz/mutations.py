@@ -60,7 +60,18 @@ COLUMN_NAMES = (
 )
 RECORD_KEYS = (
     *("query_id", "qid", "id", "_id", "query", "text", "relevant", "expected", "spans", "evidence"),
-    *("results", "latency_ms", "calls", "error", "attempts", "varied", "any_of", "doc_id", "start"),
+    *(
+        "results",
+        "candidates",
+        "latency_ms",
+        "calls",
+        "error",
+        "attempts",
+        "varied",
+        "any_of",
+        "doc_id",
+        "start",
+    ),
     *(
         "end",
         "score",

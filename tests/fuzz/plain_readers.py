@@ -95,6 +95,7 @@ class PlainRun:
     lists: dict[str, list[PlainItem]] = field(default_factory=dict)
     timings: list[tuple[str, str, float]] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
+    candidates: dict[str, list[PlainItem]] = field(default_factory=dict)
 
 
 def refuse(reason: str) -> NoReturn:
@@ -716,8 +717,11 @@ def native_run(records: list[Any]) -> PlainRun:
                 raise UncheckedError("texts as results")
             refuse("no results")
         items = [native_item(result) for result in a_list(given_or_empty(record, "results"))]
+        before = [native_item(result) for result in a_list(given_or_empty(record, "candidates"))]
         if query not in run.failed:
             run.lists[query] = items
+            if record.get("candidates") is not None:
+                run.candidates[query] = before
         latency = record.get("latency_ms")
         if isinstance(latency, dict):
             for stage, ms in latency.items():

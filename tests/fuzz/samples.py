@@ -151,6 +151,8 @@ def run_records(data: Sample, draw: random.Random) -> list[Record]:
             record["calls"] = [
                 {"stage": "rerank", "model": "m", "prompt_tokens": 12, "price_per_1k": 0.5}
             ]
+        if draw.random() < 0.3:
+            record["candidates"] = [*reversed(record["results"]), "not-reranked"]
         if draw.random() < 0.1:
             record |= {"results": [], "error": {"type": "Timeout", "message": "late"}}
         records.append(record)

@@ -212,3 +212,48 @@ case(
         chunks={"other": None},
     ),
 )
+
+
+# Reranking
+
+RERANKED = {"q1": {"results": ["a"], "candidates": ["x", "a"]}}
+
+
+def reranking(gold=GOLD, run=RERANKED, measures="RR@1", by=None):
+    return evaluate(gold, Run.of(run, name="reranked"), measures).reranking(by)
+
+
+def reranking_of_saved():
+    evaluate(GOLD, RERANKED, "RR@1").write("reranked.json")
+    return Scores.read("reranked.json").reranking()
+
+
+case("a run has no candidates", lambda: reranking(run=NEW))
+case("saved scores have no candidates", reranking_of_saved)
+case("candidates are compared by another measure", lambda: reranking(by="RR@1"))
+case(
+    "candidates of scores without gold",
+    lambda: reranking(
+        run=[{"query_id": "q1", "results": ["a"], "candidates": ["a"], "latency_ms": 3}],
+        measures="latency.mean",
+    ),
+)
+case(
+    "no query has candidates and something to find",
+    lambda: reranking(
+        run=[
+            {"query_id": "q1", "results": ["a"]},
+            {"query_id": "q2", "results": ["a"]},
+            {"query_id": "other", "results": ["a"], "candidates": ["a"]},
+        ]
+    ),
+)
+case(
+    "candidates have no texts",
+    lambda: reranking(
+        [{"query_id": "q1", "evidence": ["pay by card"]}],
+        [{"query_id": "q1", "results": [{"text": "pay by card"}], "candidates": ["a"]}],
+        "evidence.recall@1",
+    ),
+)
+case("a stage is unknown", lambda: reranking().lost_by("retrieval"))

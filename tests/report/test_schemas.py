@@ -45,6 +45,7 @@ def run(rank):
         {"query_id": f"q{at}", "latency_ms": {"total": 3.0 + at + rank}}
         | {"calls": [{"stage": "retrieval", "model": "m", "price_per_call": 0.1}]}
         | {"results": [*([other | {"id": "x"}] * (rank > at % 3)), result | {"id": "a"}]}
+        | {"candidates": [other | {"id": "y"}, result | {"id": "a"}][: at % 3]}
         for at in range(10)
     ]
     failed = {"query_id": "q10", "results": [], "error": {"type": "Timeout", "message": "slow"}}

@@ -50,6 +50,8 @@ COMMANDS = [
     "validate spans/gold.jsonl --corpus spans/corpus",
     "locate spans/evidence.jsonl --corpus spans/corpus",
     "eval live/gold.jsonl live/run.jsonl -m RR -m latency.p50 -m latency.p99 -m cost.mean",
+    "eval reranked/gold.jsonl reranked/long.jsonl -m nDCG@10",
+    "compare reranked/gold.jsonl reranked/long.jsonl reranked/short.jsonl -m nDCG@10 --moved 0",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Five small data sets for golden screens, written to a folder; the same numbers every time."""
+"""Six small data sets for golden screens, written to a folder; the same numbers every time."""
 
 import json
 import random
@@ -7,12 +7,13 @@ from pathlib import Path
 
 
 def write_all(folder: Path) -> None:
-    """Write the data sets: faq, five, twenty, spans and live."""
+    """Write the data sets: faq, five, twenty, spans, live and reranked."""
     write_faq(folder)
     write_runs(folder / "five", n_runs=5, n_queries=60)
     write_runs(folder / "twenty", n_runs=20, n_queries=40)
     write_spans(folder / "spans")
     write_live(folder / "live")
+    write_reranked(folder / "reranked")
 
 
 def write_faq(folder: Path) -> None:
@@ -118,6 +119,27 @@ def write_live(folder: Path) -> None:
         )
     lines[7] = {"query_id": "q7", "results": [], "error": {"type": "Timeout", "message": "slow"}}
     _write_lines(folder / "run.jsonl", lines)
+
+
+def write_reranked(folder: Path) -> None:
+    """Write two runs with candidates: one reranks 20 of them, the other returns only 5 items."""
+    folder.mkdir(parents=True)
+    draw = random.Random(4).random
+    gold, runs = [], {"long": [], "short": []}
+    for n in range(60):
+        relevant = {f"d{n}-{int(40 * draw() ** 2)}": 1, f"d{n}-{int(60 * draw())}": 2}
+        gold.append({"query_id": f"q{n}", "query": f"question {n}", "relevant": relevant})
+        candidates = [f"d{n}-{item}" for item in range(30)]
+        noisy = {item: relevant.get(item, 0) + 1.5 * draw() for item in candidates[:20]}
+        reranked = sorted(noisy, key=lambda item: -noisy[item])
+        line = {"query_id": f"q{n}", "candidates": candidates}
+        runs["long"].append(line | {"results": [*reranked, *candidates[20:]]})
+        runs["short"].append(line | {"results": reranked[:5]})
+    _write_lines(folder / "gold.jsonl", gold)
+    header = {"karat": 1, "kind": "run", "settings": {"rerank_top_n": 20}}
+    header["settings"]["handed"] = ["rerank_top_n"]
+    for name, lines in runs.items():
+        _write_lines(folder / f"{name}.jsonl", [header | {"name": name}, *lines])
 
 
 def _write_lines(path: Path, lines: list) -> None:

@@ -70,6 +70,24 @@ def parse_returned(returned: Any) -> list[ResultRow]:
     return results
 
 
+def parse_candidates(returned: Any, paths: Paths | None = None) -> list[ResultRow] | None:
+    """Parse the list before reranking next to a list of results; None if there is no such list.
+
+    >>> parse_candidates({"results": ["b"], "candidates": ["a", "b"]})[0].id
+    'a'
+    """
+    paths = paths or {}
+    output = as_mapping(returned)
+    if find_result_list(output, paths) is output:
+        return None
+    candidates = value_at_path(output, paths.get("candidates", "candidates"))
+    if candidates is MISSING or candidates is None:
+        return None
+    results = parse_results(candidates, paths, "candidates")
+    check_no_lone_surrogates(text for result in results for text in _result_texts(result))
+    return results
+
+
 def normalize_returned(returned: Any) -> Any:
     """Return the output of a retriever; database rows become dicts, and other types are errors."""
     output = returned if _has_rows(returned) else as_mapping(returned)
@@ -85,15 +103,15 @@ def normalize_returned(returned: Any) -> Any:
     return output
 
 
-def parse_results(result_list: Any, paths: Paths) -> list[ResultRow]:
-    """Parse and check a list of results."""
+def parse_results(result_list: Any, paths: Paths, key: str = "results") -> list[ResultRow]:
+    """Parse and check a list of results; errors name its items after `key`."""
     results = _parse_native_results(result_list, paths)
     if results is None:
-        line = {"query_id": "-", "results": _rows(result_list, paths)}
-        parsed = converted(0, line, RunLine, error_without_line).results or ()
+        line = {"query_id": "-", "results": [], key: _rows(result_list, paths, key)}
+        parsed = getattr(converted(0, line, RunLine, error_without_line), key) or ()
         results = [result for result in parsed if isinstance(result, ResultRow)]
     for index, result in enumerate(results):
-        check_result(result, 0, index, error_without_line)
+        check_result(result, 0, f"{key}[{index}]", error_without_line)
     return results
 
 
@@ -167,9 +185,9 @@ def _has_rows(value: Any) -> bool:
     return is_table(value) and type(value).__name__ != "Series"
 
 
-def _rows(result_list: Any, paths: Paths) -> list[dict[str, Any]]:
+def _rows(result_list: Any, paths: Paths, key: str) -> list[dict[str, Any]]:
     if _has_rows(result_list):
-        return _rows_from_table(result_list, paths)
+        return _rows_from_table(result_list, paths, key)
     if isinstance(result_list, Mapping):
         return _rows_from_scores(result_list)
     if isinstance(result_list, (str, bytes)) or not isinstance(result_list, Iterable):
@@ -177,13 +195,12 @@ def _rows(result_list: Any, paths: Paths) -> list[dict[str, Any]]:
             f"the output is not a list of results; it {describe_content(result_list)}",
             hint=f"{_SHAPES}, or map the list: --field results=…",
         )
-    rows = [_row(index, item, paths) for index, item in enumerate(result_list)]
+    rows = [_row(f"{key}[{index}]", item, paths) for index, item in enumerate(result_list)]
     _check_paths_exist(rows, paths)
     return rows
 
 
-def _row(index: int, item: Any, paths: Paths) -> dict[str, Any]:
-    location = f"results[{index}]"
+def _row(location: str, item: Any, paths: Paths) -> dict[str, Any]:
     try:
         row = to_row(item, paths)
     except InputError as error:
@@ -205,12 +222,15 @@ def _to_plain_str(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value
 
 
-def _rows_from_table(table: Any, paths: Paths) -> list[dict[str, Any]]:
+def _rows_from_table(table: Any, paths: Paths, key: str) -> list[dict[str, Any]]:
     """Return rows sorted by rank if there is one, otherwise by score, otherwise unsorted."""
     frame = to_frame(table)
     if "rank" in frame.columns:
         frame = frame.sort("rank", maintain_order=True)
-    rows = [_row(index, item, paths) for index, item in enumerate(frame.iter_rows(named=True))]
+    rows = [
+        _row(f"{key}[{index}]", item, paths)
+        for index, item in enumerate(frame.iter_rows(named=True))
+    ]
     _check_paths_exist(rows, paths)
     if "rank" not in frame.columns and all(row.get("score") is not None for row in rows):
         rows.sort(key=_score_order, reverse=True)

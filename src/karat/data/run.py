@@ -55,6 +55,9 @@ class Run:
         The table (query_id, attempts, varied) of the queries that needed more than one attempt.
     responses : pl.DataFrame, optional
         The table (query_id, response) of the answers generated from the results, for reports.
+    candidates : Run, optional
+        The lists before reranking, as a run of the queries that have such a list. None if the run
+        has none.
     offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
         The unit in which the results count their offsets.
     name : str, optional
@@ -81,6 +84,7 @@ class Run:
     calls: pl.DataFrame | None = None
     attempts: pl.DataFrame | None = None
     responses: pl.DataFrame | None = None
+    candidates: Run | None = None
     offsets: str = "codepoint"
     name: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -284,7 +288,8 @@ class Run:
         >>> Run.of({"q1": ["a"]}).counted_in("utf16").offsets
         'utf16'
         """
-        return replace(self, offsets=check_unit(unit))
+        candidates = None if self.candidates is None else self.candidates.counted_in(unit)
+        return replace(self, offsets=check_unit(unit), candidates=candidates)
 
     def in_code_points(self, corpus: Any) -> Run:
         """Return a copy with all offsets in code points, checked against the documents.
@@ -313,8 +318,12 @@ class Run:
         """
         if self.lists is not None:
             return replace(self, offsets="codepoint")
-        results = in_code_points(self.results, Corpus.open(corpus), self.offsets, "results")
-        return replace(self, result_data=results, offsets="codepoint")
+        documents, candidates = Corpus.open(corpus), self.candidates
+        results = in_code_points(self.results, documents, self.offsets, "results")
+        if candidates is not None:
+            lists = in_code_points(candidates.results, documents, self.offsets, "candidates")
+            candidates = replace(candidates, result_data=lists, offsets="codepoint")
+        return replace(self, result_data=results, candidates=candidates, offsets="codepoint")
 
     def shaped(self, top_k: int | None = None, score_threshold: float | None = None) -> Run:
         """Return a copy with shorter lists: first a score threshold is applied, then a length.
@@ -397,7 +406,11 @@ class Run:
         """
         item_ids = [frames.generated_id(text) for text in self.results["text"]]
         column = pl.Series("item_id", item_ids, pl.String)
-        return replace(self, result_data=self.results.with_columns(column))
+        candidates = self.candidates
+        if candidates is not None and "text" in candidates.results.columns:
+            candidates = candidates.with_item_ids()
+        results = self.results.with_columns(column)
+        return replace(self, result_data=results, candidates=candidates)
 
     def only(self, query_ids: Iterable[str]) -> Run:
         """Return a copy with only the given queries.
@@ -436,6 +449,7 @@ class Run:
             calls=filtered(self.calls),
             attempts=filtered(self.attempts),
             responses=filtered(self.responses),
+            candidates=None if self.candidates is None else self.candidates.only(selected),
         )
 
     def with_results(self, results: pl.DataFrame) -> Run:
@@ -628,7 +642,7 @@ def _run_of_retriever_output(source: Mapping[Any, Any], name: str | None) -> Run
     """Make a run from what a retriever returned for each query."""
     from karat.data.formats.json_lines import Header
     from karat.data.formats.native_run import RunLine, run_of_lines
-    from karat.data.results import parse_returned
+    from karat.data.results import parse_candidates, parse_returned
 
     lines = []
     for query, returned in text_keys(source, "query_id").items():
@@ -639,7 +653,10 @@ def _run_of_retriever_output(source: Mapping[Any, Any], name: str | None) -> Run
                 hint=_RESULTS_HINT,
             )
         try:
-            lines.append(RunLine(query, list(parse_returned(returned))))
+            line = RunLine(query, list(parse_returned(returned)))
+            if (candidates := parse_candidates(returned)) is not None:
+                line.candidates = list(candidates)
+            lines.append(line)
         except InputError as error:
             raise InputError(
                 f"query {query!r}: {error.problem}",

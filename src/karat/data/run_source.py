@@ -85,4 +85,5 @@ def _size(run: Run) -> int:
     if run.lists is not None:
         return _BYTES_PER_DICT_RESULT * int(run.lists.lengths.sum())
     tables = (run.results, run.timings, run.calls)
-    return sum(int(table.estimated_size()) for table in tables if table is not None)
+    size = sum(int(table.estimated_size()) for table in tables if table is not None)
+    return size if run.candidates is None else size + _size(run.candidates)

@@ -94,6 +94,8 @@ class ScoredRun:
     """For measures at rank k: the mean number of characters that the run returns up to k."""
     notes: tuple[str, ...] = ()
     """Notes to print with the scores."""
+    has_candidates: bool = False
+    """Whether the run has lists before reranking."""
 
 
 class LocalSession:
@@ -280,6 +282,7 @@ class LocalSession:
             dict(session._overlaps(engine, facts, table.counts)),  # noqa: SLF001
             mean_characters(results),
             tuple(session._notes(results, facts, table.counts)),  # noqa: SLF001
+            facts.has_candidates,
         )
 
     def _list_preparation(self, facts: RunFacts | None) -> ListPreparation:
@@ -343,6 +346,14 @@ class LocalSession:
         """Return a run, or some of its queries, with the lists as they are scored."""
         run = self.lists.as_scored(run if query_ids is None else run.only(query_ids))
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
+
+    def candidates_as_scored(self, run: Run) -> Run | None:
+        """Return the lists before reranking, with the ids and offsets of gold; they are not cut."""
+        candidates = run.candidates
+        if candidates is None:
+            return None
+        facts = RunFacts.of(candidates, with_documents=self.gold.spans is not None)
+        return replace(self._list_preparation(facts), cut=ListCut()).as_scored(candidates)
 
     def _lacks_ids(self, facts: RunFacts) -> bool:
         """Return whether gold and run have texts but no ids, so that hashes of texts are used."""

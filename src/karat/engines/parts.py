@@ -86,6 +86,8 @@ class RunFacts:
     """The first ids of the queries, by bytes."""
     document_ids: frozenset[str] = frozenset()
     """The ids of the documents of the results; only if gold has spans."""
+    has_candidates: bool = False
+    """Whether there are lists before reranking."""
 
     @classmethod
     def of(cls, run: Run, *, with_documents: bool = False) -> RunFacts:
@@ -105,6 +107,7 @@ class RunFacts:
             FailedQueries.of(run),
             tuple(query_ids.bottom_k(3).sort()),
             frozenset(document_ids(run)) if with_documents else frozenset(),
+            run.candidates is not None,
         )
 
     def merge(self, other: RunFacts) -> RunFacts:
@@ -127,6 +130,7 @@ class RunFacts:
             self.failed.merge(other.failed),
             tuple(sorted({*self.first_ids, *other.first_ids})[:3]),
             self.document_ids | other.document_ids,
+            self.has_candidates or other.has_candidates,
         )
 
     def has_complete(self, name: str) -> bool:

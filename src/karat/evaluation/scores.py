@@ -30,6 +30,7 @@ from karat.stats.summary import summary
 
 if TYPE_CHECKING:
     from karat.evaluation.calculation import Calculation
+    from karat.evaluation.reranking import Reranking
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,6 +260,40 @@ class Scores(Result):
     def noted(self) -> dict[str, int]:
         """The number of queries or items that were scored in a special way, by reason."""
         return counted_notes(self.table.counts, self.conventions)
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether the run has lists before reranking, so that `reranking` is available."""
+        return self.scored_run is not None and self.scored_run.has_candidates
+
+    def reranking(self, measure: AnyMeasure | None = None) -> Reranking:
+        """Return what the reranker did with its candidates, and which stage lost each query.
+
+        The run must have candidates: the lists before reranking.
+
+        Parameters
+        ----------
+        measure : str or Measure, default None
+            The nDCG to compare by, such as "nDCG@20" or "evidence.nDCG@5". Its cutoff is the k
+            of the stages. None uses the first nDCG that was scored, or nDCG at the first cutoff.
+
+        Examples
+        --------
+        >>> from karat import evaluate
+        >>> lists = {"results": ["b", "a"], "candidates": ["a", "b"]}
+        >>> evaluate({"q1": ["a"]}, {"q1": lists}, "RR@1").reranking().lost_by("rerank")
+        ['q1']
+        """
+        return self._reranking if measure is None else self._reranking_by(measure)
+
+    @cached_property
+    def _reranking(self) -> Reranking:
+        return self._reranking_by(None)
+
+    def _reranking_by(self, measure: AnyMeasure | None) -> Reranking:
+        from karat.evaluation.reranking import reranking
+
+        return reranking(self, measure)
 
     def plot(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from karat.evaluation.remarks import has_few_queries
+from karat.evaluation.reranking import available_rerankings
 from karat.evaluation.scores import Scores
 from karat.measures import parse
 from karat.stats.summary import SUMMARY
@@ -64,8 +65,11 @@ def _run(
     }
     if scores.load is not None:
         run["load"] = scores.load
-    if scores.notes:
-        run["notes"] = list(scores.notes)
+    rerankings, problems = available_rerankings([scores])
+    if scores.notes or problems:
+        run["notes"] = [*scores.notes, *problems]
+    if rerankings:
+        run["reranking"] = rerankings[0].as_dict()
     if scores.delivered:
         run["delivered"] = {scores.label(name): mean for name, mean in scores.delivered.items()}
     if groups is not None:

@@ -83,8 +83,6 @@ class JournalLine(RunLine, omit_defaults=True):
 
     run_id: str | None = None
     """The `run_id` of the header. It shows that the line belongs to this file."""
-    candidates: list[ResultRow] | None = None
-    """The list before reranking."""
 
 
 def encode_line(line: JournalLine) -> bytes:

@@ -277,7 +277,8 @@ def build_line(
         line.error = to_failure(first.error, attempts)
         return line
     line.results = list(first.answer.results)
-    line.candidates = first.answer.candidates
+    if first.answer.candidates is not None:
+        line.candidates = list(first.answer.candidates)
     line.latency_ms = _medians([_latency(one) for one in repetitions if one.answer is not None])
     identities = _identities(first.answer)
     line.varied = any(

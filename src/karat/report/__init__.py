@@ -26,6 +26,7 @@ def document(result: Result) -> Document:
     from karat.evaluation.explanation import Explanation
     from karat.evaluation.fusion_tuning import FusionTuning
     from karat.evaluation.location import Location
+    from karat.evaluation.reranking import Reranking
     from karat.evaluation.scores import Scores
     from karat.evaluation.usage import Usage
     from karat.evaluation.validation import Validation
@@ -36,6 +37,7 @@ def document(result: Result) -> Document:
         explanation,
         fusion,
         location,
+        reranking,
         scores,
         usage,
         validation,
@@ -62,6 +64,8 @@ def document(result: Result) -> Document:
             return location.location_document(result)
         case FusionTuning():
             return fusion.tuning_document(result)
+        case Reranking():
+            return reranking.reranking_document(result)
     raise _unsupported(result)
 
 

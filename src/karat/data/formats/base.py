@@ -110,7 +110,7 @@ def warn_of_run_losses(
     stores a tag. `empty` states whether it stores queries without results; `also` lists further
     losses.
     """
-    tables = ("timings", "calls", "attempts", "responses")
+    tables = ("timings", "calls", "attempts", "responses", "candidates")
     lost = [name for name in tables if getattr(run, name) is not None]
     results = run.results
     lost += [

@@ -29,7 +29,9 @@ Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 NUL = r"\u0000"
 """The NUL character as JSON spells it; JSON does not allow the plain character."""
-_ID_NAME = re.compile("(?:ids?|relevant|expected|judgments|any_of|results)$", re.IGNORECASE)
+_ID_NAME = re.compile(
+    "(?:ids?|relevant|expected|judgments|any_of|results|candidates)$", re.IGNORECASE
+)
 Line = TypeVar("Line")
 Numbered = Iterable[tuple[int, Line]]
 """Lines or records with their numbers, from 1."""

@@ -90,7 +90,7 @@ RESULT_SCHEMA = {
 ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_LISTS[1:]}
 """Other names for the keys of a run that benchmark scripts and other tools use."""
 CONTEXTS = ("retrieved_contexts", "contexts")
-_RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
+_RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls", "candidates")
 _ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
@@ -132,6 +132,8 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     """The answer that was generated from the results; kept for reports if it is a text."""
     answer: Any = None
     """Another name of `response`."""
+    candidates: list[ResultRow | Id] | None = None
+    """The list before reranking."""
 
 
 def read_run(source: DataFile) -> Run:
@@ -203,9 +205,9 @@ def line_of_record(
     if isinstance(record, dict):
         if record.get("results") is None and "error" not in record:
             hashed.items |= _use_contexts_as_results(record, theirs)
-        if isinstance(record.get("results"), list):
-            items = record["results"]
-            record["results"] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
+        for key in ("candidates", "results"):  # the names of the results take precedence
+            if isinstance(items := record.get(key), list):
+                record[key] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
         if type(record.get("latency_ms")) in (int, float):
             record["latency_ms"] = {"total": record["latency_ms"]}
         recognised |= {key: theirs.get(key, key) for key in _RUN_KEYS if key in record}
@@ -237,9 +239,9 @@ def _may_have_other_names(line: RunLine, content: bytes) -> bool:
 
 
 def _lacks_ids(line: RunLine) -> bool:
-    """Tell whether the first result has no id; a check of all results would take too long."""
-    first = line.results[0] if line.results else None
-    return isinstance(first, ResultRow) and first.id is None
+    """Tell whether the first result or candidate has no id; to check all would take too long."""
+    first_items = [items[0] for items in (line.results, line.candidates) if items]
+    return any(isinstance(item, ResultRow) and item.id is None for item in first_items)
 
 
 def _error_without_line(
@@ -260,13 +262,16 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     refuse_infinite_scores(run.results, "JSON Lines")
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
-    results = rows_by_query(run.results.rename({"item_id": "id"}, strict=False))
+    results = _items_by_query(run)
+    candidates = {} if run.candidates is None else _items_by_query(run.candidates)
     timings, calls, errors, attempts, responses = map(
         rows_by_query, (run.timings, run.calls, run.errors, run.attempts, run.responses)
     )
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}
-        line["results"] = [without_nulls(result) for result in results.get(query, [])]
+        line["results"] = results.get(query, [])
+        if query in candidates:
+            line["candidates"] = candidates[query]
         if query in timings:
             line["latency_ms"] = _by_stage(timings[query])
         if query in calls:
@@ -279,6 +284,13 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
             line |= responses[query][0]
         file.write(encode(line) + b"\n")
     return WriteReport(run.query_ids.len(), run.results.height)
+
+
+def _items_by_query(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Return the list of each query as it is written, in the order of the ranks."""
+    lists = rows_by_query(run.results.rename({"item_id": "id"}, strict=False))
+    empty: dict[str, list[dict[str, Any]]] = {query: [] for query in run.empty}
+    return empty | {query: list(map(without_nulls, items)) for query, items in lists.items()}
 
 
 def _by_stage(timings: list[dict[str, Any]]) -> dict[str, float]:
@@ -294,7 +306,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     rows = _RunRows(error)
     for number, line in lines:
         rows.add(number, line)
-    results = rows.results_table()
+    results = rows.results.table()
     if n_rises := contradictions(results):
         run_name = f"run {header.name!r}" if header.name else "the run"
         warnings.warn(
@@ -308,17 +320,56 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     return rows.to_run(results, header)
 
 
+class _Items:
+    """The items of all queries, collected list by list: the results, or the candidates."""
+
+    def __init__(self, key: str, error: MakeError) -> None:
+        self.key = key
+        self.error = error
+        self.queries = 0
+        self.empty: list[str] = []
+        self.columns: dict[str, list[Any]] = {
+            "query_id": [],
+            **{column: [] for column in RESULT_SCHEMA},
+        }
+
+    def add(self, query: str, items: Sequence[ResultRow | Id], number: int) -> None:
+        """Check the list of a query and add its items."""
+        self.queries += 1
+        if not items:
+            self.empty.append(query)
+        columns = self.columns
+        for i, entry in enumerate(items):
+            result = entry if isinstance(entry, ResultRow) else ResultRow(id=entry)
+            check_result(result, number, f"{self.key}[{i}]", self.error)
+            item_id = result.id
+            if item_id is None and result.start is None:
+                item_id = result.doc_id
+            columns["query_id"].append(query)
+            columns["item_id"].append(None if item_id is None else str(item_id))
+            columns["score"].append(result.score)
+            columns["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
+            columns["start"].append(result.start)
+            columns["end"].append(result.end)
+            columns["text"].append(result.text)
+            columns["tokens"].append(result.tokens)
+
+    def table(self) -> pl.DataFrame:
+        """Return the table of items without the columns that have no values."""
+        table = table_of(self.columns, {"query_id": pl.String, **RESULT_SCHEMA}, self.key)
+        if not table.height:
+            return NO_RESULTS
+        return table.select(name for name in table.columns if _has_values(table[name]))
+
+
 class _RunRows:
     """The rows of the tables of a run, collected line by line."""
 
     def __init__(self, error: MakeError) -> None:
         self.error = error
         self.query_ids: dict[str, None] = {}
-        self.results: dict[str, list[Any]] = {
-            "query_id": [],
-            **{column: [] for column in RESULT_SCHEMA},
-        }
-        self.empty: list[str] = []
+        self.results = _Items("results", error)
+        self.candidates = _Items("candidates", error)
         self.timings: list[tuple[str, str, float]] = []
         self.calls: list[tuple[Any, ...]] = []
         self.failures: list[dict[str, Any]] = []
@@ -340,10 +391,10 @@ class _RunRows:
                 "check whether you swapped gold and run",
             )
         # A failed query is scored as if nothing was retrieved, even if it has partial results.
-        results = line.results if line.results and line.error is None else []
-        if not results:
-            self.empty.append(query)
-        self._add_results(query, results, number)
+        is_scored = line.error is None
+        self.results.add(query, (line.results or ()) if is_scored else (), number)
+        if line.candidates is not None and is_scored:
+            self.candidates.add(query, line.candidates, number)
         self.timings += timing_rows(query, line.latency_ms, number, self.error)
         self.calls += call_rows(query, line.calls, number, self.error)
         if line.attempts > 1 or line.varied:
@@ -351,30 +402,6 @@ class _RunRows:
         response = line.answer if line.response is None else line.response
         if isinstance(response, str):
             self.responses.append((query, response))
-
-    def _add_results(self, query: str, results: Sequence[ResultRow | Id], number: int) -> None:
-        columns = self.results
-        for i, entry in enumerate(results):
-            result = entry if isinstance(entry, ResultRow) else ResultRow(id=entry)
-            check_result(result, number, i, self.error)
-            item_id = result.id
-            if item_id is None and result.start is None:
-                item_id = result.doc_id
-            columns["query_id"].append(query)
-            columns["item_id"].append(None if item_id is None else str(item_id))
-            columns["score"].append(result.score)
-            columns["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
-            columns["start"].append(result.start)
-            columns["end"].append(result.end)
-            columns["text"].append(result.text)
-            columns["tokens"].append(result.tokens)
-
-    def results_table(self) -> pl.DataFrame:
-        """Return the table of results without the columns that have no values."""
-        table = table_of(self.results, {"query_id": pl.String, **RESULT_SCHEMA}, "results")
-        if not table.height:
-            return NO_RESULTS
-        return table.select(name for name in table.columns if _has_values(table[name]))
 
     def to_run(self, results: pl.DataFrame, header: Header) -> Run:
         """Build the other tables."""
@@ -389,14 +416,20 @@ class _RunRows:
             attempts = pl.DataFrame(self.attempts, ATTEMPTS, orient="row")
         if self.responses:
             responses = pl.DataFrame(self.responses, RESPONSES, orient="row")
+        candidates = None
+        if self.candidates.queries:
+            candidates = Run(
+                self.candidates.table(), empty=self.candidates.empty, offsets=header.offsets
+            )
         return Run(
             results,
-            empty=self.empty,
+            empty=self.results.empty,
             errors=errors,
             timings=timings,
             calls=calls,
             attempts=attempts,
             responses=responses,
+            candidates=candidates,
             offsets=header.offsets,
             name=header.name,
             settings=header.settings,
@@ -407,27 +440,27 @@ def _has_values(column: pl.Series) -> bool:
     return column.null_count() < column.len()
 
 
-def check_result(result: ResultRow, number: int, index: int, error: MakeError) -> None:
+def check_result(result: ResultRow, number: int, field: str, error: MakeError) -> None:
     """Raise an error for a result without id, offsets and text, or with an invalid value."""
     if result.id is None and result.start is None and result.doc_id is None and result.text is None:
         raise error(
             "the result has no id, no offsets and no text",
             line=number,
-            field=f"results[{index}]",
+            field=field,
             hint='add an "id"',
         )
     if result.start is not None and (result.end is None or result.end < result.start):
         raise error(
             describe_invalid_span(result.start, result.end),
             line=number,
-            field=f"results[{index}]",
+            field=field,
             hint=OFFSETS_HINT,
         )
     if result.score is not None and not math.isfinite(result.score):
         raise error(
             f"must be a finite number, got {result.score}",
             line=number,
-            field=f"results[{index}].score",
+            field=f"{field}.score",
             hint="write a finite number, or omit the score",
         )
 

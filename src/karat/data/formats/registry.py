@@ -146,10 +146,22 @@ def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLi
         calls=_combine_existing([part.calls for part in parts]),
         attempts=_combine_existing([part.attempts for part in parts]),
         responses=_combine_existing([part.responses for part in parts]),
+        candidates=_combine_candidates(parts),
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
         recognised={ours: name for part in parts for ours, name in part.recognised.items()},
+    )
+
+
+def _combine_candidates(parts: list[Run]) -> Run | None:
+    existing = [part.candidates for part in parts if part.candidates is not None]
+    if not existing:
+        return None
+    return Run(
+        _combine([candidates.results for candidates in existing]),
+        empty=[query for candidates in existing for query in candidates.empty],
+        offsets=existing[0].offsets,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from karat.checks import did_you_mean
 from karat.data.formats.json_lines import converted
-from karat.data.formats.native_run import Call, ResultRow, RunLine, call_rows, timing_rows
+from karat.data.formats.native_run import Call, RunLine, call_rows, timing_rows
 from karat.data.results import (
     MISSING,
     RESULT_FIELDS,
@@ -24,6 +24,7 @@ from karat.data.results import (
     error_without_line,
     find_result_list,
     normalize_returned,
+    parse_candidates,
     parse_results,
     to_float,
     value_at_path,
@@ -158,13 +159,9 @@ def _parse_answer(response: Any, fields: Fields) -> Answer:
     results = parse_results(result_list, fields.paths)
     latency: dict[str, float] = {}
     calls: list[Call] = []
-    candidates: list[ResultRow] | None = None
     if result_list is not plain:
         latency, calls = _parse_usage(plain, fields)
-        before_reranking = fields.get(plain, "candidates")
-        if before_reranking is not None:
-            candidates = parse_results(before_reranking, fields.paths)
-    answer = Answer(results, latency, calls, candidates)
+    answer = Answer(results, latency, calls, parse_candidates(plain, fields.paths))
     check_no_lone_surrogates(_texts(answer))
     return answer
 
@@ -217,7 +214,7 @@ def _parse_latency(latency: Any) -> Any:
 
 def _texts(answer: Answer) -> list[Any]:
     texts: list[Any] = list(answer.latency_ms)
-    for result in (*answer.results, *(answer.candidates or ())):
+    for result in answer.results:
         texts += (result.id, result.doc_id, result.text)
     for call in answer.calls:
         texts += (call.stage, call.model)

@@ -30,6 +30,7 @@ from karat.report.cells import (
 from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
 from karat.report.conclusion import comparison_conclusion
 from karat.report.document_model import Cell, Column, Document, Section, Table, Tone
+from karat.report.documents.reranking import reranking_sections
 from karat.report.documents.scores import (
     best_value,
     runs_as_rows,
@@ -72,6 +73,7 @@ def comparison_document(sheet: ComparisonSheet) -> Document:
     if sheet.needed is not None:
         pairs = _shown_pairs(sheet, all_of_leader=True)
         sections.append(Section([_needed_table(sheet, sheet.needed, pairs)]))
+    sections += reranking_sections(sheet.comparison.scores)
     sections += _moved(sheet)
     return Document(
         "Comparison",

@@ -18,6 +18,7 @@ from karat.report.cells import (
 )
 from karat.report.conclusion import scores_conclusion
 from karat.report.document_model import Cell, Column, Document, Section, Table
+from karat.report.documents.reranking import reranking_sections
 from karat.report.sheet import Sheet, interval_methods, remarks
 
 MOST_COLUMNS = 3
@@ -30,6 +31,7 @@ def scores_document(sheets: Sequence[Sheet]) -> Document:
     """Return the document of the scores of one or more runs."""
     sections = [Section([values_table(sheets)])]
     sections += [Section([table]) for sheet in sheets for table in [group_table(sheet)] if table]
+    sections += reranking_sections([sheet.scores for sheet in sheets])
     sections += [Section([table]) for sheet in sheets for table in [query_table(sheet)] if table]
     return Document(
         "Scores",

@@ -15,6 +15,7 @@ from karat.data.gold import Gold
 from karat.errors import InputError, counted
 from karat.evaluation.comparison import Comparison, select_measures
 from karat.evaluation.loaded_run import LoadedRun
+from karat.evaluation.reranking import available_rerankings
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
 from karat.files import check_writable, writing
@@ -28,6 +29,7 @@ from karat.report.page.model import Page
 from karat.report.page.queries.query_table import load_queries
 from karat.report.page.sections.findings import categorical_fields, findings
 from karat.report.page.sections.method import inputs, shareable_command
+from karat.report.page.sections.reranking import with_stage_fields
 from karat.report.sheet import Sheet
 from karat.report.writers import duplicate_path_error
 from karat.stats.groups import Field, groupable
@@ -63,6 +65,8 @@ def build_page(
             if groupable(scores[0].queries, name)
         ]
         groupings = [(field,) for field in fields[:_MAX_FIELDS]]
+    rerankings, reranking_problems = available_rerankings(scores)
+    stages = with_stage_fields(queries.fields, queries.ids, rerankings, len(scores))
     page = Page(
         title=options.title or _title(scores, verdict),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -79,8 +83,10 @@ def build_page(
         },
         findings=[],
         chart_data=load_chart_data(scores, opened),
-        queries=queries,
+        queries=replace(queries, fields=stages),
         full_paths=options.full_paths,
+        rerankings=rerankings,
+        reranking_problems=reranking_problems,
     )
     return replace(page, findings=findings(scores, opened, queries, page.pair))
 

@@ -26,6 +26,7 @@ from karat.report.page.sections.group_tables import groups_view
 from karat.report.page.sections.headline import page_headline
 from karat.report.page.sections.leaderboard import results_view
 from karat.report.page.sections.method import method_view
+from karat.report.page.sections.reranking import reranking_view
 from karat.report.page.sections.thresholds_section import gate_view
 from karat.report.page.sections.verdict_summary import summary_view
 from karat.report.page.templates import render, safe
@@ -38,6 +39,7 @@ _TITLES = {
     "findings": "Key findings",
     "results": "Results",
     "comparison": "Comparison",
+    "reranking": "Reranking",
     "queries": "Queries",
     "groups": "By group",
     "cutoffs": "By cutoff",
@@ -122,7 +124,7 @@ def _policy(scripts: list[str]) -> str:
 
 def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, str]]:
     """Yield the sections that have content, in the order of the page."""
-    groups = groups_view(page)
+    groups, reranked = groups_view(page), reranking_view(page)
     content: dict[str, str] = {
         "summary": render("summary.html", view=summary_view(page)),
         "gate": "" if page.verdict is None else render("gate.html", view=gate_view(page)),
@@ -131,6 +133,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, s
         else "",
         "results": render("results.html", view=results_view(page)),
         "comparison": render("comparison.html") if len(page.sheets) > 1 else "",
+        "reranking": "" if reranked is None else render("reranking.html", view=reranked),
         "groups": "" if groups is None else render("groups.html", view=groups),
         "queries": render("queries.html"),
         "method": render("method.html", view=method_view(page)),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from karat.evaluation.remarks import main_measure
+from karat.evaluation.reranking import Reranking
 from karat.evaluation.verdict import Verdict
 from karat.report.cells import measure_named
 from karat.report.comparison import ComparisonSheet
@@ -149,6 +150,10 @@ class Page:
     queries: Queries
     full_paths: bool = False
     """Whether full paths are shown, instead of base names."""
+    rerankings: Sequence[Reranking] = ()
+    """Of each run with candidates, what its reranker did."""
+    reranking_problems: Sequence[str] = ()
+    """Why this is not known of other runs with candidates."""
 
     @cached_property
     def main_measure(self) -> str:
