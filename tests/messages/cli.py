@@ -39,6 +39,10 @@ command(
     "the weights of a fusion are not numbers",
     *("fuse", "run.jsonl", "run.jsonl", "-o", "x.jsonl", "--weights", "a,b"),
 )
+command(
+    "a master is named without Spark",
+    *("eval", "gold.jsonl", "run.jsonl", "--master", "local[2]"),
+)
 command("a run has no file to write to", *ASK)
 command("a header has no colon", *ASK, "-o", "x.jsonl", "--header", "Authorization")
 command("a header is given twice", *ASK, "-o", "x", "--header", "a: 1", "--header", "A: 2")

@@ -54,3 +54,6 @@ def compare_different_gold():
 
 
 case("two runs were scored with different gold", compare_different_gold)
+
+
+case("an engine is unknown", lambda: evaluate(GOLD, RUNS["old"], "RR", engine="dask"))

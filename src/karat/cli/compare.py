@@ -10,8 +10,10 @@ from karat.cli.options import (
     BY,
     CLUSTER,
     COUNT,
+    ENGINE,
     GOLD,
     JSON,
+    MASTER,
     MEASURES,
     PRESET,
     REPORT,
@@ -21,6 +23,7 @@ from karat.cli.options import (
     WIDE,
     Scoring,
     output_files,
+    start_engine,
 )
 from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option
@@ -85,6 +88,8 @@ from karat.cli.project import project_command
     WIDE,
     *TEX,
     *REPORT,
+    ENGINE,
+    MASTER,
     *SCORING,
 )
 def compare_command(
@@ -109,6 +114,8 @@ def compare_command(
     title: str | None,
     report_texts: int,
     full_paths: bool,
+    engine: str,
+    master: str | None,
     **scoring: Any,
 ) -> None:
     """Compare runs pair by pair, with significance tests and the queries that changed most."""
@@ -121,6 +128,7 @@ def compare_command(
 
     outputs = Outputs.of(output, comparison_files.check)
     settings = Scoring.of(scoring)
+    start_engine(engine, master)
     report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         comparison = compare(
@@ -133,6 +141,7 @@ def compare_command(
             correction=correction,
             preset=preset,
             cluster=cluster,
+            engine=engine,
             **settings.keywords,
         )
     sheet = ComparisonSheet(

@@ -9,8 +9,10 @@ from karat.cli.next_step import advise, after_eval
 from karat.cli.options import (
     BY,
     CLUSTER,
+    ENGINE,
     GOLD,
     JSON,
+    MASTER,
     MEASURES,
     PRESET,
     REPORT,
@@ -20,6 +22,7 @@ from karat.cli.options import (
     WIDE,
     Scoring,
     output_files,
+    start_engine,
 )
 from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option
@@ -54,6 +57,8 @@ from karat.cli.project import project_command
     WIDE,
     *TEX,
     *REPORT,
+    ENGINE,
+    MASTER,
     *SCORING,
 )
 def evaluate_command(
@@ -75,6 +80,8 @@ def evaluate_command(
     title: str | None,
     report_texts: int,
     full_paths: bool,
+    engine: str,
+    master: str | None,
     **scoring: Any,
 ) -> None:
     """Score runs against gold and print a table with one row per measure, one column per run."""
@@ -87,6 +94,7 @@ def evaluate_command(
 
     outputs = Outputs.of(output, score_files.check)
     settings = Scoring.of(scoring)
+    start_engine(engine, master)
     report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         evaluator = Evaluator(
@@ -94,6 +102,7 @@ def evaluate_command(
             measures or None,
             preset=preset,
             cluster=cluster,
+            engine=engine,
             **settings.keywords,
         )
         scores = evaluator.all([settings.run(run) for run in runs])

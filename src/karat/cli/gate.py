@@ -10,7 +10,19 @@ from typing import Any
 import click
 
 from karat.cli.next_step import advise, after_gate
-from karat.cli.options import CLUSTER, GOLD, JSON, REPORT, RUN, SCORING, Scoring, output_files
+from karat.cli.options import (
+    CLUSTER,
+    ENGINE,
+    GOLD,
+    JSON,
+    MASTER,
+    REPORT,
+    RUN,
+    SCORING,
+    Scoring,
+    output_files,
+    start_engine,
+)
 from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option
 from karat.cli.project import project_command
@@ -57,6 +69,8 @@ from karat.cli.project import project_command
         metavar="NAME",
         help="Use the measure names and conventions of a preset, such as coverage.",
     ),
+    ENGINE,
+    MASTER,
     *SCORING,
 )
 def gate_command(
@@ -72,6 +86,8 @@ def gate_command(
     report_texts: int,
     full_paths: bool,
     preset: str | None,
+    engine: str,
+    master: str | None,
     **scoring: Any,
 ) -> None:
     """Check a run against the thresholds in karat.toml and --require.
@@ -88,6 +104,7 @@ def gate_command(
 
     outputs = Outputs.of(output, verdict_files.check)
     settings = Scoring.of(scoring)
+    start_engine(engine, master)
     report = report_options(settings, title, report_texts, full_paths=full_paths)
     if settings.config.gate:
         print(f"using the thresholds in {settings.config.path}", file=sys.stderr)
@@ -103,6 +120,7 @@ def gate_command(
                 config=settings.config,
                 preset=preset,
                 cluster=cluster,
+                engine=engine,
                 **settings.keywords,
             )
     except KaratError as error:

@@ -73,6 +73,21 @@ CLUSTER = Option(
     help="Treat queries with the same value of this query field, such as user_id, as dependent: "
     "intervals and tests then use one unit per value.",
 )
+ENGINE = Option(
+    "--engine",
+    panel="Engine",
+    metavar="local|spark",
+    default="local",
+    help="Score runs in this process, or score Parquet files and tables (table:NAME) with Apache "
+    "Spark.",
+)
+MASTER = Option(
+    "--master",
+    panel="Engine",
+    metavar="URL",
+    show_default="local",
+    help="Connect to this Spark master, such as spark://host:7077 or local[4].",
+)
 
 LEVEL = Option(
     "--level",
@@ -374,6 +389,19 @@ class Scoring:
         from karat.data.data_file import PathSource
 
         return PathSource(path, self.run_format, self.columns)
+
+
+def start_engine(engine: str, master: str | None) -> None:
+    """Start Spark with a master, if one is named."""
+    if master is None:
+        return
+    if engine != "spark":
+        raise InputError(
+            "a master is used by Spark only", field="--master", hint="add --engine spark"
+        )
+    from karat.engines.spark import session
+
+    session(master)
 
 
 def _chunks(values: tuple[str, ...], columns: Columns) -> Any:

@@ -591,24 +591,24 @@ def run_of_table(
     *,
     name: str | None = None,
     locate: frames.Locate = frames.row_error,
+    may_be_empty: bool = False,
 ) -> Run:
     """Make a run from a table with one row per result.
 
     The rows are ranked by `rank` if there is such a column, otherwise by `score`, otherwise in
-    the order of the table.
+    the order of the table. A table that may be empty is checked for wrong types, too.
     """
     if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
-    columns = {column: frames.column(table, (column,)) for column in frames.RESULT_COLUMNS}
-    columns["doc_id"] = frames.column(table, frames.DOC_ID)
+    columns = _result_columns(table)
     if lists := _list_columns(table, columns):
         return _run_of_lists(table, lists, name, locate)
     _reject_gold_table(table)
     query_ids = frames.query_ids(table, locate)
     item = _item_column(table, columns)
-    if not table.height:
+    if not table.height and not may_be_empty:
         raise InputError("the table has no rows", hint="add at least one result")
     checked = [query_ids]
     if item is not None:
@@ -626,6 +626,19 @@ def run_of_table(
     else:
         results = ranked_as_listed(results)
     return Run(results, name=name, recognised=recognised)
+
+
+def columns_of_results(table: pl.DataFrame) -> list[str]:
+    """Return the columns of a table with one row per result that `run_of_table` reads."""
+    columns = _result_columns(table)
+    names = [frames.require_query_id_column(table), _item_column(table, columns)]
+    return list(dict.fromkeys(name for name in (*names, *columns.values()) if name is not None))
+
+
+def _result_columns(table: pl.DataFrame) -> dict[str, str | None]:
+    columns = {column: frames.column(table, (column,)) for column in frames.RESULT_COLUMNS}
+    columns["doc_id"] = frames.column(table, frames.DOC_ID)
+    return columns
 
 
 def _check_column(values: pl.Series, name: str, locate: frames.Locate) -> pl.Series:

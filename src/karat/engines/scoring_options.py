@@ -9,10 +9,12 @@ from typing import Any
 
 from karat.conventions import Conventions
 from karat.data.list_cut import ListCut
+from karat.errors import InputError
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures.presets import preset_named
 
+ENGINES = ("local", "spark")
 _PARSERS: dict[str, Callable[[str], Any]] = {"top_k": int, "score_threshold": float}
 
 
@@ -31,11 +33,22 @@ class ScoringOptions:
     fail_on_error: float = MAX_FAILED
     cluster: str | None = None
     """The field of the queries whose values are clusters, for intervals and tests."""
+    engine: str = "local"
 
     def check(self) -> None:
         """Raise an error for an invalid convention or number, before any file is read."""
         self.effective_conventions()
         self.list_settings()
+        self.check_engine()
+
+    def check_engine(self) -> None:
+        """Raise an error for an unknown engine."""
+        if self.engine not in ENGINES:
+            raise InputError(
+                f"unknown engine {self.engine!r}",
+                field="engine",
+                hint=f"use {' or '.join(ENGINES)}",
+            )
 
     def effective_conventions(self) -> Conventions:
         """Return the conventions of the preset, overridden by `conventions`."""

@@ -60,6 +60,7 @@ def compare(
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
     cluster: str | None = None,
+    engine: str = "local",
 ) -> Comparison:
     """Compare runs pair by pair, each pair on the queries that both have a value for.
 
@@ -114,6 +115,10 @@ def compare(
     cluster : str, default None
         A field of the queries, such as "user_id". Queries with the same value are not independent,
         and intervals and tests take that into account. None treats all queries as independent.
+    engine : "local" or "spark", default "local"
+        Where runs are scored. With "spark", runs that are Spark data frames, tables
+        ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
+        on this computer. Other runs are scored in this process.
 
     Examples
     --------
@@ -145,6 +150,7 @@ def compare(
             score_threshold,
             fail_on_error,
             cluster,
+            engine,
         )
         evaluator = evaluator_of(gold, measures, options)
     scores = _with_file_names(_scored(evaluator, names, sources, measures))

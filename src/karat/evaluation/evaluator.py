@@ -17,6 +17,7 @@ from karat.data.run_source import RunSource
 from karat.engines.local import LocalSession, ScoredRun
 from karat.engines.parts import Engine, OnePart, Part
 from karat.engines.scoring_options import ScoringOptions
+from karat.engines.spark import SparkRun, is_spark_source, is_spark_table, spark_table
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
@@ -48,6 +49,7 @@ def evaluate(
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
     cluster: str | None = None,
+    engine: str = "local",
 ) -> Scores:
     """Score a run against gold.
 
@@ -93,6 +95,10 @@ def evaluate(
     cluster : str, default None
         A field of the queries, such as "user_id". Queries with the same value are not independent,
         and intervals and tests take that into account. None treats all queries as independent.
+    engine : "local" or "spark", default "local"
+        Where runs are scored. With "spark", runs that are Spark data frames, tables
+        ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
+        on this computer. Other runs are scored in this process.
 
     Returns
     -------
@@ -116,6 +122,7 @@ def evaluate(
         score_threshold,
         fail_on_error,
         cluster,
+        engine,
     )
     return evaluator_of(gold, measures, options)(run)
 
@@ -167,6 +174,10 @@ class Evaluator:
     cluster : str, default None
         A field of the queries, such as "user_id". Queries with the same value are not independent,
         and intervals and tests take that into account. None treats all queries as independent.
+    engine : "local" or "spark", default "local"
+        Where runs are scored. With "spark", runs that are Spark data frames, tables
+        ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
+        on this computer. Other runs are scored in this process.
 
     Examples
     --------
@@ -190,6 +201,7 @@ class Evaluator:
         score_threshold: float | None = None,
         fail_on_error: float = MAX_FAILED,
         cluster: str | None = None,
+        engine: str = "local",
     ) -> None:
         options = ScoringOptions(
             conventions,
@@ -202,8 +214,13 @@ class Evaluator:
             score_threshold,
             fail_on_error,
             cluster,
+            engine,
         )
         self.preset = preset
+        options.check_engine()
+        self.engine = engine
+        if is_spark_table(gold):
+            gold = gold.toArrow()
         self._session = LocalSession(gold, measures, options)
         self.cluster = cluster
         if cluster is not None:  # raises an error for a wrong field, before any run is scored
@@ -290,14 +307,19 @@ class Evaluator:
         ]
 
     def _engine(self, source: RunSource) -> Engine:
+        if self.engine == "spark" and (table := spark_table(source.data)) is not None:
+            return SparkRun.of(self._session.gold, source.data, table)
         return OnePart(Part(self._session.prepared, source.read()))
+
+    def _is_local(self, source: RunSource) -> bool:
+        return self.engine == "local" or not is_spark_source(source.data)
 
     def source(self, run: Any) -> RunSource:
         """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""
         path = path_of(run)
         if path is not None:
             return RunSource(Run.open(run) if is_pipe(path) else run)
-        if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
+        if isinstance(run, (Run, Mapping, Sequence)) or is_table(run) or is_spark_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve
         from karat.live.retrievers.python import is_retriever
@@ -333,7 +355,8 @@ class Evaluator:
             notes=scored.notes,
             delivered=scored.delivered,
             queries=session.gold.queries,
-            scored_run=scored,
+            # The lists of a Spark table stay where they are.
+            scored_run=scored if self._is_local(scored.source) else None,
         )
         return scores if self.cluster is None else scores.clustered(self.cluster)
 

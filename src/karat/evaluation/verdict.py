@@ -208,6 +208,7 @@ def gate(
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
     cluster: str | None = None,
+    engine: str = "local",
 ) -> Verdict:
     """Check a run against thresholds.
 
@@ -263,6 +264,10 @@ def gate(
     cluster : str, default None
         A field of the queries, such as "user_id". Queries with the same value are not independent,
         and intervals and tests take that into account. None treats all queries as independent.
+    engine : "local" or "spark", default "local"
+        Where runs are scored. With "spark", runs that are Spark data frames, tables
+        ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
+        on this computer. Other runs are scored in this process.
 
     Returns
     -------
@@ -296,6 +301,7 @@ def gate(
         score_threshold,
         fail_on_error,
         cluster,
+        engine,
     )
     gated = [parse(rule.measure) for rule in (*rules, *unchecked)]
     evaluator = evaluator_of(gold, gated, options)

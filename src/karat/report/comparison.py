@@ -136,7 +136,10 @@ class ComparisonSheet:
             yield from self._uncorrected_notes(a, b, rows)
         yield from self.ratio_notes(names, measures)
         if any(moved.changes is None for moved in self.moved):
-            yield "changes within lists are unknown for runs that were read as saved scores"
+            scores = self.comparison.scores
+            by_spark = any(score.scored_run is None and score.path is None for score in scores)
+            origin = "scored by Spark" if by_spark else "read as saved scores"
+            yield f"changes within lists are unknown for runs that were {origin}"
 
     def _untested_notes(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
         """Yield sentences about measures for which too few queries differ to test."""
