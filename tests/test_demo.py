@@ -214,4 +214,4 @@ def test_runs_without_a_difference_have_no_winner(tmp_path):
     comparison = karat.compare(gold, runs, MEASURES, level="doc")
     text = str(Demo(tmp_path, 1, comparison, None).document().sections[0])
     assert "No clear winner" in text
-    assert "Too close to call: hybrid (100%) or dense (100%)." in text
+    assert "Too close to call: hybrid (100%) and dense (100%)." in text

@@ -76,11 +76,11 @@ class Setup:
 
 # Three ways to split pages with the same search, and three searches over the same chunks.
 SETUPS = (
-    Setup("bm25", "fixed", 1600, "words; 1,600 characters"),
-    Setup("bm25", "markdown", 800, "words; headings"),
-    Setup("bm25", "recursive", 400, "words; paragraphs"),
-    Setup("dense", "recursive", 400, "meaning; paragraphs"),
-    Setup("hybrid", "recursive", 400, "words + meaning; paragraphs"),
+    Setup("bm25", "fixed", 1600, "words; cut every 1,600"),
+    Setup("bm25", "markdown", 800, "words; headings ≤ 800"),
+    Setup("bm25", "recursive", 400, "words; paragraphs ≤ 400"),
+    Setup("dense", "recursive", 400, "meaning; paragraphs ≤ 400"),
+    Setup("hybrid", "recursive", 400, "words + meaning; paragraphs ≤ 400"),
 )
 
 
@@ -153,14 +153,17 @@ class Demo:
     def _verdicts(self) -> Iterator[str]:
         best = _name_and_share(self.ranking[0])
         if self.clearly_worse:
-            worse = _joined(map(_name_and_share, self.clearly_worse), "and")
+            name, share = self.ranking[0].name, _percent(self.ranking[0][ANSWER_TEXT])
+            worse = ", ".join(
+                f"{other.name} {_percent(other[ANSWER_TEXT])}" for other in self.clearly_worse
+            )
             p = max(self.p_of(self.ranking[0], other) for other in self.clearly_worse)
             shown = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
-            yield f"Clear: {best} beats {worse}; {shown}."
+            yield f"Clear: {name} finds {share} of answer text, {worse}; {shown}."
         else:
             yield f"No clear winner: the lead of {best} may be chance."
         if self.too_close:
-            close = _joined([best, *map(_name_and_share, self.too_close)], "or")
+            close = _joined([best, *map(_name_and_share, self.too_close)])
             yield f"Too close to call: {close}."
 
     def next_steps(self, program: str = "karat") -> list[str]:
@@ -173,9 +176,9 @@ class Demo:
         words = {setup.name: setup.words for setup in SETUPS}
         columns = [
             Column("retriever", "left"),
-            Column("searches by; splits at", "left", priority=1),
+            Column("searches by; chunks (characters)", "left", priority=1),
             Column("answer text"),
-            Column("pages found"),
+            Column("pages"),
             Column("time"),
         ]
         rows = [
@@ -189,8 +192,8 @@ class Demo:
             for scores in self.ranking
         ]
         notes = [
-            "answer text: share of it in the first 2,000 characters that were returned",
-            "pages found: share of the relevant pages among the first 5; time: median",
+            "answer text: share of the gold text in the first 2,000 characters returned",
+            "pages: share of the relevant pages among the first 5; time: median",
         ]
         return Table(columns, rows, notes=[*notes, *self._unanswerable_notes(), *_missing_dense()])
 
@@ -203,8 +206,8 @@ class Demo:
             if least == total:
                 number = f"all {total}"
             yield (
-                f"{total} more questions have no answer and are not scored: "
-                f"text was returned for {number}"
+                f"not scored: {total} questions without an answer; "
+                f"text returned for {number} (ideal: 0)"
             )
 
     def _report_line(self) -> str:
@@ -217,10 +220,10 @@ def _name_and_share(scores: Scores) -> str:
     return f"{scores.name} ({_percent(scores[ANSWER_TEXT])})"
 
 
-def _joined(names: Iterable[str], word: str) -> str:
+def _joined(names: Iterable[str]) -> str:
     """Return names as in a sentence: `a, b and c`."""
     *first, last = names
-    return f"{', '.join(first)} {word} {last}" if first else last
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _percent(value: float | None) -> str:

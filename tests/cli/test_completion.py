@@ -128,3 +128,14 @@ def test_karat_alone_shows_what_to_do_next(command, tmp_path, monkeypatch):
     assert "karat demo" in first
     assert "karat eval GOLD RUN" in first
     assert "  compare " in commands
+
+
+def test_karat_alone_shows_the_commands_of_a_project(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "karat.toml").write_text('gold = "gold.jsonl"\n')
+    code, out, err = command()
+    assert (code, err) == (0, "")
+    first, _ = out.split("Commands:\n")
+    assert "In this project (karat.toml)" in first
+    assert "karat gate " in first
+    assert "karat demo" not in first

@@ -180,7 +180,9 @@ def main() -> None:
         if VARIABLE in os.environ:
             _exit(complete(app))
         if not sys.argv[1:]:
-            print(start_page(app))
+            from karat.config import Config
+
+            print(start_page(app, Config.find().path))
             _exit(0)
         try:
             with app.make_context("karat", sys.argv[1:]) as context, step_bars():

@@ -60,7 +60,7 @@ BUILT_IN = (
         panel="Built-in retrievers",
         metavar="N",
         type=int,
-        show_default="800",
+        show_default="800; markdown: one chunk per section, however long",
         help="Split into chunks of at most N characters.",
     ),
     Option(
