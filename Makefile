@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 SHOTS ?= build/shots
 
-.PHONY: demo test check bench test-slow test-integration test-lowest messages shots clean
+.PHONY: demo test check bench bench-scale test-slow test-integration test-lowest messages shots clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/karat demo
@@ -44,6 +44,10 @@ shots: $(VENV)/.installed-test $(VENV)/.installed-integration
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
+
+# Runs larger than memory: 10 GB of data in a temporary folder.
+bench-scale: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.scale
 
 $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)

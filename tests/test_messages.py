@@ -13,6 +13,7 @@ from support.golden import check_golden
 from support.paths import GOLDEN
 
 MODULES = (
+    "batches",
     "data_files",
     "data_formats",
     "data_python",

@@ -102,11 +102,11 @@ class Source:
         """The first bytes of the content, from which the format is detected."""
         return self._read(HEAD_BYTES)
 
-    def whole_lines(self) -> Iterator[bytes]:
+    def whole_lines(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
         """Yield the content in blocks of whole lines, without a byte order mark."""
         with self._open() as file:
             mark = BYTE_ORDER_MARK
-            while block := file.read(BLOCK_BYTES):
+            while block := file.read(size):
                 if not block.endswith(b"\n"):
                     block += file.readline()
                 yield block.removeprefix(mark)
@@ -128,7 +128,9 @@ class Source:
         """The maximum size in bytes of the decompressed and decoded content."""
         size = self.path.stat().st_size if self._piped is None else len(self._piped)
         limit = os.environ.get(EXPANDED_LIMIT)
-        return max(1 << 30, 200 * size) if limit is None else _parse_byte_count(limit)
+        return (
+            max(1 << 30, 200 * size) if limit is None else parse_byte_count(limit, EXPANDED_LIMIT)
+        )
 
     def too_expanded(self, limit: int) -> InputError:
         """Return the error for content that is larger than the limit."""
@@ -198,14 +200,14 @@ class _SizeLimitedFile:
         return block
 
 
-def _parse_byte_count(text: str) -> int:
+def parse_byte_count(text: str, field: str, hint: str = "for example 500M or 20G") -> int:
     """Parse a number of bytes such as 500M or 20G."""
     match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip().upper())
     if match is None:
         raise InputError(
             f"expected a number of bytes, got {text!r}",
-            field=EXPANDED_LIMIT,
-            hint="for example 500M or 20G",
+            field=field,
+            hint=hint,
         )
     return int(match[1]) << (10 * " KMGT".index(match[2] or " "))
 
@@ -234,13 +236,19 @@ def expand(path: str | os.PathLike[str]) -> list[str]:
     return [text]
 
 
-def decode(content: bytes, source: Source) -> str:
-    """Return UTF-8 content as text, or raise an error for the first line that is not UTF-8."""
-    refuse_unreadable(content, source)
+def decode(content: bytes, source: Source, first_line: int = 1) -> str:
+    """Return UTF-8 content as text, or raise an error for the first line that is not UTF-8.
+
+    `first_line` is the number of the first line of the content in its file.
+    """
+    if first_line == 1:
+        refuse_unreadable(content, source)
+        content = content.removeprefix(BYTE_ORDER_MARK)
     try:
-        return content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise not_utf8(source, content.count(b"\n", 0, error.start) + 1, error) from error
+        line = content.count(b"\n", 0, error.start) + first_line
+        raise not_utf8(source, line, error) from error
 
 
 def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError:

@@ -15,6 +15,7 @@ from karat.cli.options import (
     JSON,
     MASTER,
     MEASURES,
+    MEMORY,
     PRESET,
     REPORT,
     RUNS,
@@ -90,6 +91,7 @@ from karat.cli.project import project_command
     *REPORT,
     ENGINE,
     MASTER,
+    MEMORY,
     *SCORING,
 )
 def compare_command(

@@ -14,6 +14,7 @@ from karat.cli.options import (
     JSON,
     MASTER,
     MEASURES,
+    MEMORY,
     PRESET,
     REPORT,
     RUNS,
@@ -59,6 +60,7 @@ from karat.cli.project import project_command
     *REPORT,
     ENGINE,
     MASTER,
+    MEMORY,
     *SCORING,
 )
 def evaluate_command(

@@ -16,6 +16,7 @@ from karat.cli.options import (
     GOLD,
     JSON,
     MASTER,
+    MEMORY,
     REPORT,
     RUN,
     SCORING,
@@ -71,6 +72,7 @@ from karat.cli.project import project_command
     ),
     ENGINE,
     MASTER,
+    MEMORY,
     *SCORING,
 )
 def gate_command(

@@ -240,6 +240,15 @@ CONVENTIONS = [
     for name, choices in CHOICES.items()
 ]
 
+MEMORY = Option(
+    "--memory",
+    panel="Input",
+    metavar="SIZE",
+    show_default="a quarter of the memory of the machine",
+    help="Use about this much memory, such as 2G. Larger runs are read in batches of whole "
+    "queries, with the same result.",
+)
+
 SCORING = [
     LEVEL,
     TOP_K,
@@ -366,6 +375,8 @@ class Scoring:
             "score_threshold": values["score_threshold"],
             "fail_on_error": values["fail_on_error"],
         }
+        if "memory" in values:
+            keywords["memory"] = values["memory"]
         return cls(
             gold_format=values["gold_format"],
             run_format=values["run_format"],

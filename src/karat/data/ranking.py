@@ -83,8 +83,13 @@ def _grouped_by_score(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def ranked_by_rank(results: pl.DataFrame, locate: Locate = row_error) -> pl.DataFrame:
-    """Sort each list by its rank column. Gaps are allowed; a repeated rank is an error."""
-    results = results.with_row_index("row").sort("query_id", "rank", maintain_order=True)
+    """Sort each list by its rank column. Gaps are allowed; a repeated rank is an error.
+
+    If the results are part of a table, the column `row` has their position in it, from 0.
+    """
+    if "row" not in results.columns:
+        results = results.with_row_index("row")
+    results = results.sort("query_id", "rank", maintain_order=True)
     query, rank = results["query_id"], results["rank"]
     repeated = (query == query.shift()) & (rank == rank.shift())
     if repeated.any():

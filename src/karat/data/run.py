@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import polars as pl
@@ -598,13 +598,31 @@ def run_of_table(
     The rows are ranked by `rank` if there is such a column, otherwise by `score`, otherwise in
     the order of the table. A table that may be empty is checked for wrong types, too.
     """
+    run, ranked = unranked_run_of_table(table, name=name, locate=locate, may_be_empty=may_be_empty)
+    return run if ranked is None else run.with_results(ranked(run.results))
+
+
+Ranking = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def unranked_run_of_table(
+    table: pl.DataFrame,
+    *,
+    name: str | None = None,
+    locate: frames.Locate = frames.row_error,
+    may_be_empty: bool = False,
+) -> tuple[Run, Ranking | None]:
+    """Check a table, and return the run and the function that ranks the results of whole queries.
+
+    The function is None if the results are ranked already, since there is one row per query.
+    """
     if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import rows_of_table, run_of_rows
 
-        return run_of_rows(*rows_of_table(table, locate), name=name)
+        return run_of_rows(*rows_of_table(table, locate), name=name), None
     columns = _result_columns(table)
     if lists := _list_columns(table, columns):
-        return _run_of_lists(table, lists, name, locate)
+        return _run_of_lists(table, lists, name, locate), None
     _reject_gold_table(table)
     query_ids = frames.query_ids(table, locate)
     item = _item_column(table, columns)
@@ -619,13 +637,10 @@ def run_of_table(
     results = pl.DataFrame(checked)
     frames.check_offsets(results, locate)
     recognised = frames.recognised_columns(table, item_id=item, **columns)
+    run = Run(results, name=name, recognised=recognised)
     if columns["rank"] is not None:
-        results = ranked_by_rank(results, locate)
-    elif columns["score"] is not None:
-        results = ranked_by_score(results)
-    else:
-        results = ranked_as_listed(results)
-    return Run(results, name=name, recognised=recognised)
+        return run, partial(ranked_by_rank, locate=locate)
+    return run, ranked_as_listed if columns["score"] is None else ranked_by_score
 
 
 def columns_of_results(table: pl.DataFrame) -> list[str]:

@@ -1,16 +1,37 @@
-"""The source of a run, which reads the run on demand and caches it if there is room."""
+"""The source of a run, which reads the run on demand: as a whole, or in batches of whole queries.
+
+This is the only place that decides how a run is read. A run that fits into the memory limit is read
+as a whole, and cached if there is room. A larger run is read in batches. If the rows of a query are
+not next to each other, the rows are first partitioned by query to temporary files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from threading import Lock
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
+import polars as pl
 
-from karat.data.data_file import path_of
-from karat.data.run import Run
+from karat.data.data_file import DataFile, PathSource, path_of
+from karat.data.ranking import QuerySegments
+from karat.data.run import NO_RESULTS, Run
+from karat.data.spill import SpillFolder
+from karat.errors import InputError
+from karat.files import is_pipe
+from karat.steps import tracked
+
+if TYPE_CHECKING:
+    from karat.data.formats.base import RunPiece
 
 CACHE_BYTES = 256 * 2**20
 """The memory limit of all cached runs in the process.
@@ -20,6 +41,16 @@ that fit into the limit are cached in between. Other runs are read again, so tha
 grow with the number and the size of the runs.
 """
 _BYTES_PER_DICT_RESULT = 64  # of the table that is built from the dicts
+_SHARE_OF_MEMORY = 4
+"""The default limit is this part of the machine's memory."""
+_BATCHES_IN_MEMORY = 24
+"""Scoring a batch takes up to this many times the memory of its table."""
+_SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 26
+_EXPANSION = {"": 5, ".gz": 25, ".zst": 25}
+"""How many times as large as its file a run is while it is read as a whole, by compression."""
+_BINARY_EXPANSION = 25
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_BINARY = (".parquet", ".arrow", ".feather", ".ipc")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
 _cache_lock = Lock()
@@ -28,13 +59,22 @@ _cache_lock = Lock()
 class RunSource:
     """The source of a run: a path, a glob pattern, a table, a dict, records or a `Run`.
 
+    `memory` is the limit in bytes, by default a quarter of the memory of the machine.
+
     >>> source = RunSource({"q1": ["a", "b"], "q2": ["c"]})
     >>> source.read().results.height, [batch.results.height for batch in source.batches(2)]
     (3, [2, 1])
     """
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, memory: int | None = None) -> None:
         self.data = data
+        self.memory = default_memory() if memory is None else memory
+        self._spill: SpillFolder | None = None
+        self._n_parts = 0
+        self._headers: dict[int, RunPiece] = {}
+        """By the number of each file that was partitioned: a piece without results."""
+        self._shown: set[str] = set()
+        """The warnings that were shown, since a large run may be read several times."""
 
     @property
     def path(self) -> str | None:
@@ -45,6 +85,31 @@ class RunSource:
     def is_kept(self) -> bool:
         """Whether the run is in memory, so that `read` is fast."""
         return isinstance(self.data, Run) or self in _cached_runs
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether the run may not fit into the memory limit, so that it is read in batches."""
+        if self.path is None or self.is_kept or is_pipe(self.path):
+            return False
+        try:
+            return self._estimated_size > self.memory
+        except InputError:  # not a file; if it should be one, reading it raises the error
+            return False
+
+    @cached_property
+    def _estimated_size(self) -> int:
+        """About how many bytes it takes to read the run as a whole and to score it."""
+        return sum(
+            file.path.stat().st_size
+            * (_BINARY_EXPANSION if file.ending in _BINARY else _EXPANSION[file.compression or ""])
+            for file in self._files()
+        )
+
+    def _files(self) -> list[DataFile]:
+        from karat.data.formats.registry import sources
+
+        columns = self.data.columns if isinstance(self.data, PathSource) else None
+        return sources(path_of(self.data) or "", columns)
 
     def read(self) -> Run:
         """Return the whole run, from the cache if possible."""
@@ -61,9 +126,12 @@ class RunSource:
     def batches(self, rows: int | None = None) -> Iterator[Run]:
         """Yield the run in batches of whole queries.
 
-        A batch has at most `rows` results, unless a single query has more. Without `rows`, there
-        is one batch. The scores do not depend on the batches.
+        A batch has at most `rows` results, unless a single query has more. Without `rows`, a run
+        that fits into the memory limit is one batch. The scores do not depend on the batches.
         """
+        if rows is None and self.is_large:
+            yield from self.large_batches()
+            return
         run = self.read()
         query_ids = run.query_ids.to_list()
         if rows is None or len(query_ids) < 2:
@@ -78,6 +146,164 @@ class RunSource:
             stop = max(int(np.searchsorted(ends, before + rows, "right")), first + 1)
             yield run.only(query_ids[first:stop])
             first = stop
+
+    @property
+    def _batch_bytes(self) -> int:
+        return min(max(self.memory // _BATCHES_IN_MEMORY, _SMALLEST_BATCH), _LARGEST_BATCH)
+
+    def large_batches(self) -> Iterator[Run]:
+        """Yield a large run in batches of whole queries.
+
+        A query whose rows are not next to each other may be in several batches. The caller has to
+        check that, and call `partition` if it happens.
+        """
+        if self._spill is not None:
+            yield from self._partitions_of(self._spill)
+            return
+        for file in self._files():
+            yield from _whole_queries(self._pieces(file), self._batch_bytes)
+
+    def read_only(self, query_ids: Iterable[str]) -> Run:
+        """Return the results of some queries; a large run is not read as a whole."""
+        selected = set(query_ids)
+        if not self.is_large:
+            return self.read().only(selected)
+        from karat.data.formats.registry import combined_runs
+
+        runs: list[Run] = []
+        for file in self._files():
+            pieces = [replace(p, run=p.run.only(selected)) for p in self._pieces(file)]
+            runs += _whole_queries(pieces, sys.maxsize)
+        return combined_runs(runs, self.path or "")
+
+    def partition(self, query: str) -> None:
+        """Write the results to temporary files by query, because `query` was in two batches."""
+        self._spill = folder = SpillFolder()
+        finalize(self, folder.close)
+        files = self._files()
+        self._n_parts = max(self._estimated_size // _EXPANSION[""] // self._batch_bytes, 2)
+        for number, file in enumerate(files):
+            pending: list[pl.DataFrame] = []
+            for piece in self._pieces(file, "sorting"):
+                if piece.ranked is None:
+                    raise self._repeated_query(query, files)
+                self._headers[number] = replace(piece, run=piece.run.with_results(NO_RESULTS))
+                pending.append(piece.run.results.with_columns(file=pl.lit(number, pl.Int32)))
+                if sum(table.estimated_size() for table in pending) >= 4 * self._batch_bytes:
+                    self._write(folder, pending)
+                    pending = []
+            self._write(folder, pending)
+
+    def _write(self, folder: SpillFolder, tables: list[pl.DataFrame]) -> None:
+        if tables:
+            table = pl.concat(tables)
+            folder.add(table, table["query_id"].hash() % self._n_parts, self._n_parts)
+
+    def _partitions_of(self, folder: SpillFolder) -> Iterator[Run]:
+        """Yield the results of each partition, those of each file separately."""
+        for number in range(self._n_parts):
+            table = folder.part(number)
+            if table is None:
+                continue
+            if len(self._headers) > 1:
+                queries = table.select("query_id", "file").unique()["query_id"]
+                if queries.is_duplicated().any():
+                    query = queries.filter(queries.is_duplicated()).sort()[0]
+                    raise self._repeated_query(query, self._files())
+            for (file,), part in table.partition_by(
+                "file", as_dict=True, include_key=False
+            ).items():
+                header = self._headers[file]
+                assert header.ranked is not None, "other pieces are not partitioned"
+                yield header.run.with_results(header.ranked(part))
+
+    def _repeated_query(self, query: str, files: list[DataFile]) -> InputError:
+        if len(files) > 1:
+            return InputError(
+                f"query {query!r} is in more than one of the files",
+                path=self.path,
+                hint="give the files of a single run; all results of a query must be in one file",
+            )
+        return InputError(
+            f"query {query!r} is in more than one row",
+            path=self.path,
+            field="query_id",
+            hint="write all results of a query into one row",
+        )
+
+    def close(self) -> None:
+        """Remove the temporary files, if there are any."""
+        if self._spill is not None:
+            self._spill.close()
+            self._spill = None
+
+    def _pieces(self, file: DataFile, activity: str = "reading") -> Iterator[RunPiece]:
+        """Yield the pieces of a file; repeated warnings are shown once."""
+        expansion = _EXPANSION[""] if file.compression or file.ending in _BINARY else 1
+        size = expansion * file.path.stat().st_size  # about that of the table
+        yield from tracked(self._quiet_pieces(file), f"{activity} {file.path.name}", size, _bytes)
+
+    def _quiet_pieces(self, file: DataFile) -> Iterator[RunPiece]:
+        from karat.data.formats.native_run import warn_of_rises
+        from karat.data.formats.registry import run_pieces
+
+        pieces = run_pieces(file, self.data.format if isinstance(self.data, PathSource) else None)
+        n_rises = 0
+        while True:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                piece = next(pieces, None)
+                if piece is None:
+                    warn_of_rises(n_rises, file.name)
+            self._show_new(caught)
+            if piece is None:
+                return
+            n_rises += piece.n_rises
+            yield piece
+
+    def _show_new(self, caught: list[warnings.WarningMessage]) -> None:
+        for warning in caught:
+            if str(warning.message) not in self._shown:
+                self._shown.add(str(warning.message))
+                warnings.warn(warning.message, stacklevel=2)
+
+
+def _bytes(piece: RunPiece) -> int:
+    return int(piece.run.results.estimated_size())
+
+
+def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
+    """Yield runs of whole queries, with results of about `size` bytes.
+
+    The last query of the rows so far may continue in the next piece.
+    """
+    rows: list[pl.DataFrame] = []
+    for piece in pieces:
+        if piece.ranked is None:
+            yield piece.run
+            continue
+        rows.append(piece.run.results)
+        if sum(table.estimated_size() for table in rows) < size:
+            continue
+        table = pl.concat(rows)
+        n_whole = table.height - int(QuerySegments.of(table["query_id"]).lengths[-1])
+        rows = [table[n_whole:]]
+        if n_whole:
+            yield piece.run.with_results(piece.ranked(table[:n_whole]))
+    if rows:
+        assert piece.ranked is not None, "all pieces of a file are of the same kind"
+        yield piece.run.with_results(piece.ranked(pl.concat(rows)))
+
+
+def default_memory() -> int:
+    """Return a quarter of the memory of the machine, or of what the process may use."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        total = 8 << 30
+    with suppress(OSError, ValueError):
+        total = min(total, int(_CONTAINER_LIMIT.read_text()))
+    return total // _SHARE_OF_MEMORY
 
 
 def _size(run: Run) -> int:

@@ -25,6 +25,7 @@ from karat.data.list_cut import ListCut
 from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.data.span_checks import explain_offsets, text_lengths
+from karat.data.spill import remove_leftovers
 from karat.engines.parts import (
     CutCounts,
     Engine,
@@ -116,6 +117,8 @@ class LocalSession:
         self.settings = options.list_settings()
         self.usage_notes: tuple[str, ...] = ()
         self.fail_on_error = checked_share(options.fail_on_error)
+        self.memory = options.memory_limit()
+        remove_leftovers()
         self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
         """One table of chunks per run, by the name of the run; None if all runs share one."""
         self.lists = ListPreparation(self.settings)
@@ -342,9 +345,9 @@ class LocalSession:
     def _compares_ids(self) -> bool:
         return any(measure.declaration.reads.compares_ids for measure in self.plan.measures)
 
-    def as_scored(self, run: Run, query_ids: Iterable[str] | None = None) -> Run:
+    def as_scored(self, run: Run) -> Run:
         """Return a run, or some of its queries, with the lists as they are scored."""
-        run = self.lists.as_scored(run if query_ids is None else run.only(query_ids))
+        run = self.lists.as_scored(run)
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
     def candidates_as_scored(self, run: Run) -> Run | None:

@@ -7,14 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from karat import checks
 from karat.conventions import Conventions
 from karat.data.list_cut import ListCut
+from karat.data.run_source import default_memory
 from karat.errors import InputError
+from karat.files import parse_byte_count
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures.presets import preset_named
 
 ENGINES = ("local", "spark")
+LEAST_MEMORY = 256 << 20
 _PARSERS: dict[str, Callable[[str], Any]] = {"top_k": int, "score_threshold": float}
 
 
@@ -34,6 +38,7 @@ class ScoringOptions:
     cluster: str | None = None
     """The field of the queries whose values are clusters, for intervals and tests."""
     engine: str = "local"
+    memory: str | int | None = None
 
     def check(self) -> None:
         """Raise an error for an invalid convention or number, before any file is read."""
@@ -49,6 +54,25 @@ class ScoringOptions:
                 field="engine",
                 hint=f"use {' or '.join(ENGINES)}",
             )
+        self.memory_limit()
+
+    def memory_limit(self) -> int:
+        """Return the limit of the memory in bytes, by default a quarter of the machine's memory."""
+        if self.memory is None:
+            return default_memory()
+        if isinstance(self.memory, str):
+            limit = parse_byte_count(self.memory, "memory", "for example 500M or 2G")
+        else:
+            limit = checks.integer(
+                self.memory, "memory", least=1, hint='for example 2_000_000_000 or "2G"'
+            )
+        if limit < LEAST_MEMORY:
+            raise InputError(
+                f"must be at least {LEAST_MEMORY >> 20}M, got {self.memory}",
+                field="memory",
+                hint="karat itself and its libraries need about 200M",
+            )
+        return limit
 
     def effective_conventions(self) -> Conventions:
         """Return the conventions of the preset, overridden by `conventions`."""

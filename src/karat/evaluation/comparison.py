@@ -61,6 +61,7 @@ def compare(
     fail_on_error: float = MAX_FAILED,
     cluster: str | None = None,
     engine: str = "local",
+    memory: str | int | None = None,
 ) -> Comparison:
     """Compare runs pair by pair, each pair on the queries that both have a value for.
 
@@ -119,6 +120,10 @@ def compare(
         Where runs are scored. With "spark", runs that are Spark data frames, tables
         ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
         on this computer. Other runs are scored in this process.
+    memory : str or int, default None
+        About how much memory to use, such as "2G" or a number of bytes. A run that needs more is
+        read in batches of whole queries, with the same result. None uses a quarter of the
+        machine's memory.
 
     Examples
     --------
@@ -151,6 +156,7 @@ def compare(
             fail_on_error,
             cluster,
             engine,
+            memory,
         )
         evaluator = evaluator_of(gold, measures, options)
     scores = _with_file_names(_scored(evaluator, names, sources, measures))
@@ -683,7 +689,7 @@ def _calculations(scores: Scores, measure: Measure, query_ids: list[str]) -> dic
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)
         source, session = scores.scored_run.source, scores.scored_run.session
-        run = session.as_scored(source.read(), query_ids)
+        run = session.as_scored(source.read_only(query_ids))
         return dict(trace(scores, run, query_ids, [measure]))
 
 

@@ -14,6 +14,7 @@ from karat.data.data_file import PathSource, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
+from karat.engines.batches import Batches
 from karat.engines.local import LocalSession, ScoredRun
 from karat.engines.parts import Engine, OnePart, Part
 from karat.engines.scoring_options import ScoringOptions
@@ -50,6 +51,7 @@ def evaluate(
     fail_on_error: float = MAX_FAILED,
     cluster: str | None = None,
     engine: str = "local",
+    memory: str | int | None = None,
 ) -> Scores:
     """Score a run against gold.
 
@@ -99,6 +101,10 @@ def evaluate(
         Where runs are scored. With "spark", runs that are Spark data frames, tables
         ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
         on this computer. Other runs are scored in this process.
+    memory : str or int, default None
+        About how much memory to use, such as "2G" or a number of bytes. A run that needs more is
+        read in batches of whole queries, with the same result. None uses a quarter of the
+        machine's memory.
 
     Returns
     -------
@@ -123,6 +129,7 @@ def evaluate(
         fail_on_error,
         cluster,
         engine,
+        memory,
     )
     return evaluator_of(gold, measures, options)(run)
 
@@ -178,6 +185,10 @@ class Evaluator:
         Where runs are scored. With "spark", runs that are Spark data frames, tables
         ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
         on this computer. Other runs are scored in this process.
+    memory : str or int, default None
+        About how much memory to use, such as "2G" or a number of bytes. A run that needs more is
+        read in batches of whole queries, with the same result. None uses a quarter of the
+        machine's memory.
 
     Examples
     --------
@@ -202,6 +213,7 @@ class Evaluator:
         fail_on_error: float = MAX_FAILED,
         cluster: str | None = None,
         engine: str = "local",
+        memory: str | int | None = None,
     ) -> None:
         options = ScoringOptions(
             conventions,
@@ -215,6 +227,7 @@ class Evaluator:
             fail_on_error,
             cluster,
             engine,
+            memory,
         )
         self.preset = preset
         options.check_engine()
@@ -299,16 +312,22 @@ class Evaluator:
         if session.depends_on_runs:
             engines = list(engines)
             session = session.with_defaults_for([session.facts(engine) for engine in engines])
-        return [
-            session.score(source, engine, name)
-            for source, engine, name in tracked(
-                zip(sources, engines, names, strict=True), "scoring runs", len(sources)
-            )
-        ]
+        try:
+            return [
+                session.score(source, engine, name)
+                for source, engine, name in tracked(
+                    zip(sources, engines, names, strict=True), "scoring runs", len(sources)
+                )
+            ]
+        finally:
+            for source in sources:
+                source.close()
 
     def _engine(self, source: RunSource) -> Engine:
         if self.engine == "spark" and (table := spark_table(source.data)) is not None:
             return SparkRun.of(self._session.gold, source.data, table)
+        if source.is_large:
+            return Batches(self._session.prepared, source)
         return OnePart(Part(self._session.prepared, source.read()))
 
     def _is_local(self, source: RunSource) -> bool:
@@ -318,7 +337,7 @@ class Evaluator:
         """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""
         path = path_of(run)
         if path is not None:
-            return RunSource(Run.open(run) if is_pipe(path) else run)
+            return RunSource(Run.open(run) if is_pipe(path) else run, self._session.memory)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run) or is_spark_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve

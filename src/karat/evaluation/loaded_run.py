@@ -31,11 +31,21 @@ class LoadedRun:
 
     @classmethod
     def of(cls, scores: Scores) -> LoadedRun | None:
-        """Load the run of some scores; return None if the scores were read from a file.
+        """Load the run of some scores.
 
-        Warnings are not repeated; they were shown when the run was scored.
+        Return None if the scores were read from a file, or if the run is larger than the memory
+        limit; a warning says so. Warnings about the run are not repeated.
         """
         if scores.scored_run is None:
+            return None
+        if scores.scored_run.source.is_large:
+            warnings.warn(
+                KaratWarning(
+                    f"ranked lists and texts of run {scores.name!r} are not shown, because the run "
+                    "is larger than the memory limit (--memory, memory=)"
+                ),
+                stacklevel=2,
+            )
             return None
         session = scores.scored_run.session
         with warnings.catch_warnings():

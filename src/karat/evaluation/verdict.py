@@ -209,6 +209,7 @@ def gate(
     fail_on_error: float = MAX_FAILED,
     cluster: str | None = None,
     engine: str = "local",
+    memory: str | int | None = None,
 ) -> Verdict:
     """Check a run against thresholds.
 
@@ -268,6 +269,10 @@ def gate(
         Where runs are scored. With "spark", runs that are Spark data frames, tables
         ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
         on this computer. Other runs are scored in this process.
+    memory : str or int, default None
+        About how much memory to use, such as "2G" or a number of bytes. A run that needs more is
+        read in batches of whole queries, with the same result. None uses a quarter of the
+        machine's memory.
 
     Returns
     -------
@@ -302,6 +307,7 @@ def gate(
         fail_on_error,
         cluster,
         engine,
+        memory,
     )
     gated = [parse(rule.measure) for rule in (*rules, *unchecked)]
     evaluator = evaluator_of(gold, gated, options)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from operator import methodcaller
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -160,6 +161,92 @@ class PreparedGold:
         grade = np.fromiter(values, np.int64, int(counts.sum()))
         numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
         return np.repeat(numbers, counts), grade
+
+
+class GoldParts:
+    """Gold of which parts, with some of the queries, are taken quickly."""
+
+    def __init__(self, prepared: PreparedGold) -> None:
+        self.query_ids = prepared.query_ids
+        self._gold = gold = prepared.gold
+        tables = {
+            "judgment_data": gold.judgments,
+            "query_data": gold.query_data,
+            "spans": gold.spans,
+            "evidence": gold.evidence,
+            "any_of": gold.any_of,
+        }
+        self._tables = {
+            name: None if table is None else _TableByQuery.of(table, self.query_ids)
+            for name, table in tables.items()
+        }
+
+    def numbers(self, query_ids: pl.Series) -> Ints:
+        """Return the number of each query, or -1 if gold does not have it."""
+        return _query_numbers(self.query_ids, query_ids)
+
+    def part(self, numbers: Ints) -> PreparedGold:
+        """Return the gold of some queries, given by their numbers."""
+        numbers = np.sort(numbers)
+        ids = set(self.query_ids.gather(numbers)) if self._has_empty_lists else set()
+        gold = self._gold
+        rows: dict[str, Any] = {
+            name: None if table is None else table.rows(numbers)
+            for name, table in self._tables.items()
+        }
+        return PreparedGold(
+            Gold(
+                **rows,
+                empty_judgments=[query for query in gold.empty_judgments if query in ids],
+                empty_spans=[query for query in gold.empty_spans if query in ids],
+                empty_evidence=[query for query in gold.empty_evidence if query in ids],
+                offsets=gold.offsets,
+                name=gold.name,
+            )
+        )
+
+    @property
+    def _has_empty_lists(self) -> bool:
+        gold = self._gold
+        return bool(gold.empty_judgments or gold.empty_spans or gold.empty_evidence)
+
+
+@dataclass(frozen=True, eq=False)
+class _TableByQuery:
+    """A table sorted by query, and the position of the first row of each query."""
+
+    table: pl.DataFrame
+    starts: Ints
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, query_ids: pl.Series) -> _TableByQuery:
+        numbers = _query_numbers(query_ids, table["query_id"])
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            table, numbers = table[order], numbers[order]
+        return cls(table, np.searchsorted(numbers, np.arange(query_ids.len() + 1)))
+
+    def rows(self, numbers: Ints) -> pl.DataFrame:
+        """Return the rows of some queries, given by their sorted numbers."""
+        if not numbers.size:
+            return self.table.clear()
+        first, last = int(numbers[0]), int(numbers[-1])
+        if last - first + 1 == numbers.size:
+            return self.table[int(self.starts[first]) : int(self.starts[last + 1])]
+        starts = self.starts[numbers]
+        lengths = self.starts[numbers + 1] - starts
+        before = np.cumsum(lengths) - lengths
+        positions: Ints = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+        return self.table.select(pl.all().gather(positions))
+
+
+def _query_numbers(query_ids: pl.Series, ids: pl.Series) -> Ints:
+    """Return the position of each id in sorted ids, or -1 if it is not there."""
+    if not query_ids.len():
+        return np.full(ids.len(), -1)
+    position = query_ids.search_sorted(ids).clip(0, query_ids.len() - 1)
+    is_there = (query_ids.gather(position) == ids).to_numpy()
+    return np.where(is_there, position.to_numpy().astype(np.int64), -1)
 
 
 def _nonempty_evidence(gold: Gold, matching: Matching) -> pl.DataFrame:

@@ -7,7 +7,7 @@ target cannot store.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,6 +40,19 @@ class Format:
     """Writes to an open file, or to a folder if `folder` is set."""
     write_run: Callable[[Run, Any], WriteReport]
     folder: bool = False
+    read_run_pieces: Callable[[DataFile], Iterator[RunPiece]] | None = None
+    """Reads a run piece by piece; None if the file has to be read as a whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunPiece:
+    """Consecutive rows of a file with a run, which are checked."""
+
+    run: Run
+    ranked: Callable[[pl.DataFrame], pl.DataFrame] | None
+    """Sorts the results of whole queries; None if the queries of the piece are whole and sorted."""
+    n_rises: int = 0
+    """How many items have a higher score than the item before them, if the order is given."""
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,21 @@ class Header(msgspec.Struct, omit_defaults=True):
 
 def numbered(source: Source) -> list[tuple[int, bytes]]:
     """Return the lines that are not blank, with their line numbers."""
-    content = source.read()
-    decode(content, source)  # checks everything: the JSON decoder skips fields that are not read
-    all_lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1)
+    return _numbered(source.read(), source, 1)
+
+
+def numbered_blocks(source: Source) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield the lines that are not blank, with their line numbers, in blocks."""
+    first_line = 1
+    for block in source.whole_lines():
+        yield _numbered(block, source, first_line)
+        first_line += block.count(b"\n")
+
+
+def _numbered(content: bytes, source: Source, first_line: int) -> list[tuple[int, bytes]]:
+    # Checks everything: the JSON decoder skips fields that are not read.
+    decode(content, source, first_line)
+    all_lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), first_line)
     lines = [(number, line) for number, line in all_lines if line.strip()]
     if NUL.encode() in content:
         _refuse_nul(lines, source)
@@ -104,13 +116,26 @@ def id_with_nul(value: Any, name: str = "") -> str | None:
 
 def read_header(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
     """Return the header, or a default one, and the numbered lines after it."""
-    lines = numbered(source)
+    header, lines, header_line = header_of(numbered(source), source, kind)
+    if header_line is not None and not lines:
+        raise source.error(
+            "the file has a header but no queries",
+            line=header_line,
+            hint="write one query per line after the header",
+        )
+    return header, lines
+
+
+def header_of(
+    lines: list[tuple[int, bytes]], source: DataFile, kind: str
+) -> tuple[Header, list[tuple[int, bytes]], int | None]:
+    """Return the header, or a default one, the lines after it, and the line of the header."""
     number, first_line = lines[0]
     record = None
     if b'"karat"' in first_line:
         record = next(iter(decoded(lines[:1], msgspec.json.Decoder().decode, source)))[1]
     if not isinstance(record, dict) or "karat" not in record:
-        return Header(1, kind, source.name), lines
+        return Header(1, kind, source.name), lines, None
     header = converted(number, record, Header, source.error)
     if header.karat != 1:
         raise source.error(
@@ -128,13 +153,7 @@ def read_header(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
         )
     check_unit(header.offsets, source.error, line=number)
     header.name = header.name or source.name
-    if len(lines) == 1:
-        raise source.error(
-            "the file has a header but no queries",
-            line=number,
-            hint="write one query per line after the header",
-        )
-    return header, lines[1:]
+    return header, lines[1:], number
 
 
 def _with_article(kind: str) -> str:

@@ -12,7 +12,7 @@ from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
 from karat.data.formats.base import Format, Kind, unambiguous_kind
 from karat.data.formats.native_gold import read_gold, write_gold
-from karat.data.formats.native_run import read_run, write_run
+from karat.data.formats.native_run import read_run, read_run_pieces, write_run
 from karat.data.frames import OLD_CONTEXTS
 from karat.files import BYTE_ORDER_MARK, Source
 
@@ -62,4 +62,14 @@ def kind_of_keys(keys: Set[str]) -> Kind | None:
     )
 
 
-FORMAT = Format("jsonl", ENDINGS, sniff, kind, read_gold, read_run, write_gold, write_run)
+FORMAT = Format(
+    "jsonl",
+    ENDINGS,
+    sniff,
+    kind,
+    read_gold,
+    read_run,
+    write_gold,
+    write_run,
+    read_run_pieces=read_run_pieces,
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import IO, Annotated, Any
 
 import msgspec
@@ -13,7 +14,7 @@ import polars as pl
 
 from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import RESPONSES, WriteReport, refuse_infinite_scores
+from karat.data.formats.base import RESPONSES, RunPiece, WriteReport, refuse_infinite_scores
 from karat.data.formats.json_lines import (
     Count,
     Header,
@@ -23,7 +24,9 @@ from karat.data.formats.json_lines import (
     Offset,
     converted,
     decoded,
+    header_of,
     new_query_id,
+    numbered_blocks,
     read_header,
     record_error,
     rows_by_query,
@@ -143,6 +146,23 @@ def read_run(source: DataFile) -> Run:
     run = _run(decoded(lines, decoder.decode, source), header, source.error)
     decoder.hashed.warn("the run")
     return replace(run, recognised=source.columns.in_their_names(decoder.recognised))
+
+
+def read_run_pieces(source: DataFile) -> Iterator[RunPiece]:
+    """Read a native run block by block; every query is on one line."""
+    blocks = numbered_blocks(source)
+    header, lines, _ = header_of(next(blocks), source, "run")
+    decoder, query_ids = _LineDecoder(source), dict[str, None]()
+    for block in chain([lines], blocks):
+        rows = _RunRows(source.error, query_ids)
+        for number, line in decoded(block, decoder.decode, source):
+            rows.add(number, line)
+        if block:
+            results = rows.results.table()
+            yield RunPiece(rows.to_run(results, header), None, contradictions(results))
+    if not query_ids:
+        read_run(source)  # raises the error for a file without queries
+    decoder.hashed.warn("the run")
 
 
 class _LineDecoder:
@@ -307,17 +327,22 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     for number, line in lines:
         rows.add(number, line)
     results = rows.results.table()
-    if n_rises := contradictions(results):
-        run_name = f"run {header.name!r}" if header.name else "the run"
+    warn_of_rises(contradictions(results), header.name)
+    return rows.to_run(results, header)
+
+
+def warn_of_rises(n_rises: int, name: str | None) -> None:
+    """Warn of items with a higher score than the item before them, if there are any."""
+    if n_rises:
+        run_name = f"run {name!r}" if name else "the run"
         warnings.warn(
             KaratWarning(
                 f"{run_name}: {counted(n_rises, 'item')} {'has' if n_rises == 1 else 'have'} a "
                 "higher score than the item before; the results are ranked in the order of the "
                 "list, not by score"
             ),
-            stacklevel=3,
+            stacklevel=4,
         )
-    return rows.to_run(results, header)
 
 
 class _Items:
@@ -365,9 +390,10 @@ class _Items:
 class _RunRows:
     """The rows of the tables of a run, collected line by line."""
 
-    def __init__(self, error: MakeError) -> None:
+    def __init__(self, error: MakeError, query_ids: dict[str, None] | None = None) -> None:
         self.error = error
-        self.query_ids: dict[str, None] = {}
+        self.query_ids = {} if query_ids is None else query_ids
+        """The ids of all queries so far; those of other blocks of the same file, too."""
         self.results = _Items("results", error)
         self.candidates = _Items("candidates", error)
         self.timings: list[tuple[str, str, float]] = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,10 +12,10 @@ import polars as pl
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, table_files, trec
-from karat.data.formats.base import Format, WriteReport
+from karat.data.formats.base import Format, RunPiece, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import InputError
+from karat.errors import InputError, KaratWarning
 from karat.files import expand, refuse_unreadable, without_compression, writing, writing_folder
 
 # In the order of detection: formats with the most reliable signs first.
@@ -125,9 +126,32 @@ def read_run(
     return run_from(files, [_format_of(file, format) for file in files], path)
 
 
+def run_pieces(file: DataFile, name: str | None) -> Iterator[RunPiece]:
+    """Yield the pieces of a file with a run; a file that has to be read as a whole is one piece."""
+    fmt = _format_of(file, name)
+    is_binary = fmt in (table_files.PARQUET, table_files.ARROW)
+    if fmt.read_run_pieces is None or (is_binary and not table_files.is_seekable(file)):
+        warnings.warn(
+            KaratWarning(
+                f"{file.path}: the format {fmt.name} is read as a whole, which may take more than "
+                "the memory limit; plain Parquet, TREC, CSV and JSON Lines files are read in parts"
+            ),
+            stacklevel=2,
+        )
+        yield RunPiece(fmt.read_run(file), None)
+        return
+    yield from fmt.read_run_pieces(file)
+
+
 def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Run:
     """Read a run from files, each in its format, and combine it."""
-    parts = [fmt.read_run(file) for file, fmt in zip(files, formats, strict=True)]
+    return combined_runs(
+        [fmt.read_run(file) for file, fmt in zip(files, formats, strict=True)], path
+    )
+
+
+def combined_runs(parts: list[Run], path: str | os.PathLike[str]) -> Run:
+    """Combine runs of different queries to one run."""
     if len(parts) == 1:
         return parts[0]
     query_ids = pl.concat([part.query_ids for part in parts])

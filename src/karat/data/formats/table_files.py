@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +33,7 @@ from karat.data.formats import arrow_layout, parquet_layout
 from karat.data.formats.base import (
     Format,
     Kind,
+    RunPiece,
     WriteReport,
     kind_of_contexts,
     require_ids,
@@ -43,9 +45,10 @@ from karat.data.formats.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.frames import RESULT_COLUMNS
 from karat.data.gold import Gold, gold_of_table
 from karat.data.gold_tables import TEXT_COLUMNS
-from karat.data.run import Run, run_of_table
+from karat.data.ranking import ranked_by_rank
+from karat.data.run import Run, run_of_table, unranked_run_of_table
 from karat.errors import InputError
-from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
+from karat.files import BLOCK_BYTES, BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,7 +138,39 @@ def _has_query_texts(names: set[str]) -> bool:
 def _read_text(source: Source, separator: str) -> LocatedTable:
     text = decode(source.read(), source)
     body = text.lstrip("\r\n")
-    skipped = text[: len(text) - len(body)].count("\n")
+    return _table_of_text(source, body, separator, text[: len(text) - len(body)].count("\n"))
+
+
+def _read_text_blocks(source: Source, separator: str) -> Iterator[LocatedTable]:
+    """Yield a table for each block of lines, each with the column names of the first line."""
+    names, before, pending = "", 0, b""
+    for block in chain(source.whole_lines(), [b""]):
+        pending += block
+        # A quoted value may contain newlines, so a block ends where all quotes are closed.
+        if block and pending.count(b'"') % 2:
+            continue
+        text = decode(pending, source, before + 1) if pending else ""
+        body = text if names else text.lstrip("\r\n")
+        n_blank = text[: len(text) - len(body)].count("\n")
+        if body.strip("\r\n"):
+            yield _table_of_text(
+                source, names + body, separator, before + n_blank - names.count("\n")
+            )
+            names = names or _first_row(body)
+        before += pending.count(b"\n")
+        pending = b""
+
+
+def _first_row(body: str) -> str:
+    """Return the first row of a table, with its newline; quoted names may contain newlines."""
+    end = body.find("\n")
+    while end >= 0 and body.count('"', 0, end) % 2:
+        end = body.find("\n", end + 1)
+    return body[: end + 1] if end >= 0 else body + "\n"
+
+
+def _table_of_text(source: Source, body: str, separator: str, skipped: int) -> LocatedTable:
+    """Read a table from text that starts with the column names, after `skipped` lines."""
     _refuse_lone_cr(source, body, skipped)
     content = body.encode()
     _refuse_stray_quotes(source, content, separator, skipped)
@@ -316,19 +351,19 @@ def _binary_reader(
 
 def _with_columns(read: Callable[[DataFile], LocatedTable]) -> Callable[[DataFile], LocatedTable]:
     """Return a reader that applies the user's column mapping; errors use the original names."""
+    return lambda source: _in_our_names(source, read(source))
 
-    def read_from(source: DataFile) -> LocatedTable:
-        table, locate, names_line = read(source)
-        columns = source.columns
-        if not columns:
-            return table, locate, names_line
 
-        def locate_theirs(row: int, field: str, problem: str, hint: str | None) -> InputError:
-            return locate(row, columns.theirs(field), problem, hint)
+def _in_our_names(source: DataFile, located: LocatedTable) -> LocatedTable:
+    table, locate, names_line = located
+    columns = source.columns
+    if not columns:
+        return located
 
-        return columns.table(table), locate_theirs, names_line
+    def locate_theirs(row: int, field: str, problem: str, hint: str | None) -> InputError:
+        return locate(row, columns.theirs(field), problem, hint)
 
-    return read_from
+    return columns.table(table), locate_theirs, names_line
 
 
 @contextmanager
@@ -412,6 +447,43 @@ def _text_bytes(values: pl.Series) -> int:
     return 0
 
 
+def _binary_blocks(
+    name: str, scan: Callable[[Path], pl.LazyFrame]
+) -> Callable[[DataFile], Iterator[LocatedTable]]:
+    """Return the function that reads a Parquet or Arrow file on disk in blocks of rows."""
+
+    def blocks_of(source: DataFile) -> Iterator[LocatedTable]:
+        with damage_as_input_error(source, name):
+            path = polars_source(source)
+            assert isinstance(path, Path), "only files on disk are read in blocks"
+            table = scan(path)
+            n_rows = table.select(pl.len()).collect().item()
+        bytes_per_row = max(_EXPANSION * source.path.stat().st_size // max(n_rows, 1), 1)
+        size = max(min(BLOCK_BYTES * 4 // bytes_per_row, _MOST_ROWS), 1)
+        for start in range(0, n_rows, size):
+
+            def locate(
+                row: int, field: str, problem: str, hint: str | None, *, start: int = start
+            ) -> InputError:
+                return source.error(f"row {start + row}: {problem}", field=field, hint=hint)
+
+            with damage_as_input_error(source, name):
+                block = table.slice(start, size).collect()
+            yield block, locate, None
+
+    return blocks_of
+
+
+_EXPANSION = 5
+"""How many times as large a column may be in memory as in a compressed file."""
+_MOST_ROWS = 1 << 20
+
+
+def is_seekable(source: Source) -> bool:
+    """Return whether a Parquet or Arrow file can be read in blocks; Arrow streams cannot."""
+    return source.on_disk and not source.head.startswith(_ARROW_STREAM)
+
+
 def _read_arrow(file: Path | IO[bytes], head: bytes) -> pl.DataFrame:
     if head.startswith(_ARROW_STREAM):
         return pl.read_ipc_stream(file)
@@ -444,6 +516,7 @@ def _format(
     read: Callable[[DataFile], LocatedTable],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
+    read_blocks: Callable[[DataFile], Iterator[LocatedTable]],
     is_unsupported: Callable[[pl.DataType], bool] = lambda dtype: dtype.is_nested(),
 ) -> Format:
     """Make the format for a kind of table; `is_unsupported` tells which types it cannot store."""
@@ -456,6 +529,21 @@ def _format(
     def read_run(source: DataFile) -> Run:
         run = convert_table(partial(run_of_table, name=source.name), read(source), source)
         return replace(run, recognised=source.columns.in_their_names(run.recognised))
+
+    def read_run_pieces(source: DataFile) -> Iterator[RunPiece]:
+        n_rows = 0
+        for located in map(partial(_in_our_names, source), read_blocks(source)):
+            if not located[0].height:
+                continue
+            convert = partial(unranked_run_of_table, name=source.name)
+            run, ranked = convert_table(convert, located, source)
+            if "rank" in run.results.columns:
+                run = run.with_results(run.results.with_row_index("row", n_rows))
+                ranked = partial(ranked_by_rank, locate=partial(_error_at, source, read_blocks))
+            n_rows += located[0].height
+            yield RunPiece(run, ranked)
+        if not n_rows:
+            read_run(source)  # raises the error for a table without rows
 
     def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         table = gold_table(gold, target, is_unsupported)
@@ -480,7 +568,25 @@ def _format(
         read_run=read_run,
         write_gold=write_gold,
         write_run=write_run,
+        read_run_pieces=read_run_pieces,
     )
+
+
+def _error_at(
+    source: DataFile,
+    read_blocks: Callable[[DataFile], Iterator[LocatedTable]],
+    row: int,
+    field: str,
+    problem: str,
+    hint: str | None,
+) -> InputError:
+    """Make the error for a row of a table that was read in blocks."""
+    for located in read_blocks(source):
+        table, locate, _ = _in_our_names(source, located)
+        if row <= table.height:
+            return locate(row, field, problem, hint)
+        row -= table.height
+    raise AssertionError("the row is in the file")
 
 
 def convert_table(
@@ -506,6 +612,7 @@ def _text_format(name: str, separator: str) -> Format:
         lambda source: _has_column_names(source, separator),
         READERS[name],
         WRITERS[name],
+        read_blocks=lambda source: _read_text_blocks(source, separator),
     )
 
 
@@ -535,6 +642,7 @@ PARQUET = _format(
     lambda source: source.head.startswith(b"PAR1"),
     READERS["parquet"],
     WRITERS["parquet"],
+    read_blocks=_binary_blocks("Parquet", lambda path: pl.scan_parquet(path, glob=False)),
     is_unsupported=has_empty_object,
 )
 ARROW = _format(
@@ -544,5 +652,6 @@ ARROW = _format(
     lambda source: source.head.startswith((b"ARROW1", _ARROW_STREAM)),
     READERS["arrow"],
     WRITERS["arrow"],
+    read_blocks=_binary_blocks("Arrow", lambda path: pl.scan_ipc(path, glob=False)),
     is_unsupported=lambda _: False,
 )

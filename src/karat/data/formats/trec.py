@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from karat.data.data_file import DataFile
 from karat.data.formats.base import (
     Format,
     Kind,
+    RunPiece,
     WriteReport,
     require_ids,
     warn_of_gold_losses,
@@ -99,6 +101,13 @@ def read_run(source: DataFile) -> Run:
     return Run(ranked_by_score(_read(source, RUN)), name=source.name)
 
 
+def read_run_pieces(source: DataFile) -> Iterator[RunPiece]:
+    """Read a run block by block."""
+    _refuse_the_other_kind(source, RUN)
+    for frame in _read_blocks(source, RUN):
+        yield RunPiece(Run(frame, name=source.name), ranked_by_score)
+
+
 def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write qrels, one judgment per line."""
     _refuse_spaces(gold.judgments)
@@ -164,15 +173,22 @@ def neither_kind(source: Source) -> InputError:
 
 def _read(source: Source, schema: Schema) -> pl.DataFrame:
     """Read block by block, so that little more than the table is in memory."""
-    frames = []
+    return pl.concat(_read_blocks(source, schema))
+
+
+def _read_blocks(source: Source, schema: Schema) -> Iterator[pl.DataFrame]:
+    """Yield the rows of each block; raise an error if there are none in the whole file."""
+    lines = n_rows = 0
     for block in source.whole_lines():
         frame = _read_block(block, schema)
         if frame is None:
-            return parse(source, schema)
-        frames.append(frame)
-    if not any(frame.height for frame in frames):
-        return parse(source, schema)
-    return pl.concat(frames)
+            refuse_unreadable(block if lines else source.head, source)
+            frame = _parse_lines(source, block, schema, lines + 1)
+        n_rows += frame.height
+        lines += block.count(b"\n")
+        yield frame
+    if not n_rows:
+        parse(source, schema)
 
 
 def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
@@ -333,10 +349,19 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
     """Read line by line: slow, but the definition of what a TREC file means."""
     content = source.read()
     refuse_unreadable(content, source)
+    table = _parse_lines(source, content.removeprefix(BYTE_ORDER_MARK), schema, 1)
+    if not table.height:
+        raise source.error(
+            "the file has only comments", hint="check the command that wrote the file"
+        )
+    return table
+
+
+def _parse_lines(source: Source, content: bytes, schema: Schema, first_line: int) -> pl.DataFrame:
     value = "score" if "score" in schema else "grade"
     value_index = list(schema).index(value)
     columns: dict[str, list[str | float | int]] = {"query_id": [], "item_id": [], value: []}
-    for number, line in enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
+    for number, line in enumerate(content.split(b"\n"), first_line):
         fields = line.split()
         if not fields or fields[0].startswith(b"#"):
             _refuse_carriage_return(source, number, line)  # a comment may hide more lines
@@ -352,10 +377,6 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
         _check_id(source, number, "query_id", fields[0])
         _check_id(source, number, "item_id", fields[2])
         columns[value].append(_parse_value(source, number, value, fields[value_index]))
-    if not columns["query_id"]:
-        raise source.error(
-            "the file has only comments", hint="check the command that wrote the file"
-        )
     return pl.DataFrame(
         columns, schema={"query_id": pl.String, "item_id": pl.String, value: schema[value]}
     )
@@ -491,4 +512,5 @@ FORMAT = Format(
     read_run,
     write_gold,
     write_run,
+    read_run_pieces=read_run_pieces,
 )

@@ -1,0 +1,116 @@
+"""Temporary folders for data that does not fit into memory.
+
+Every folder has a lock that ends with its process. A folder is removed when it is closed, and
+folders of processes that were killed are removed when the next folder is created.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.files import system_reason
+
+_LOCK = "lock"
+
+
+def _parent() -> Path:
+    """Return the folder of all spill folders of this user."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"karat-spill-{user}"
+
+
+class SpillFolder:
+    """A temporary folder that holds the parts of tables, each in one file per part and table."""
+
+    def __init__(self) -> None:
+        remove_leftovers()
+        parent = _parent()
+        try:
+            parent.mkdir(mode=0o700, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(dir=parent))
+            self._lock: int | None = _locked(self.path / _LOCK)
+        except OSError as error:
+            raise _spill_error(error, parent) from error
+        self._n_tables = 0
+
+    def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int) -> None:
+        """Write the rows of a table to the files of their parts, numbered from 0."""
+        order = part.arg_sort()
+        table, numbers = table[order], part[order]
+        bounds = numbers.search_sorted(pl.Series(range(n_parts + 1))).to_list()
+        try:
+            for number, (start, stop) in enumerate(pairwise(bounds)):
+                if start < stop:
+                    path = self.path / f"{number:06}-{self._n_tables:06}.arrow"
+                    table[start:stop].write_ipc(path)
+        except Exception as error:
+            raise _spill_error(error, self.path) from error
+        self._n_tables += 1
+
+    def part(self, number: int) -> pl.DataFrame | None:
+        """Return the rows of a part, in the order in which they were added."""
+        paths = sorted(self.path.glob(f"{number:06}-*.arrow"))
+        if not paths:
+            return None
+        return pl.concat([pl.read_ipc(path) for path in paths], how="diagonal")
+
+    def close(self) -> None:
+        """Remove the folder. Further calls do nothing: the number of the lock is used again."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
+        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            os.close(lock)
+        # On Windows, a file can be removed only after it was closed.
+        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            self.path.parent.rmdir()
+
+
+def remove_leftovers() -> None:
+    """Remove the spill folders of processes that were killed."""
+    with suppress(OSError):
+        for folder in _parent().iterdir():
+            with suppress(OSError):
+                os.close(_locked(folder / _LOCK))
+                shutil.rmtree(folder, ignore_errors=True)
+        _parent().rmdir()  # fails while other processes have folders in it
+
+
+def _locked(path: Path) -> int:
+    """Open and lock a file; raise an OSError if another process has the lock."""
+    if sys.platform == "win32":
+        with suppress(FileNotFoundError):
+            path.unlink()  # fails while another process has the file open
+        return os.open(path, os.O_RDWR | os.O_CREAT)
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _spill_error(error: Exception, folder: Path) -> Exception:
+    reason = system_reason(error)
+    if reason is None:
+        return error
+    return InputError(
+        f"writing temporary files failed: {reason}",
+        path=folder,
+        hint="free some space, set the environment variable TMPDIR to another folder, or raise "
+        "--memory (memory=)",
+    )

@@ -1,0 +1,86 @@
+"""The engine for runs that are larger than the memory limit, which are read in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+
+from karat.arrays import Flags, Ints
+from karat.data.run import Run
+from karat.data.run_source import RunSource
+from karat.engines.parts import Part
+from karat.match.gold_index import GoldParts, PreparedGold
+
+Result = TypeVar("Result")
+_MISSING_QUERIES = 50_000
+"""How many queries of gold that the run lacks are scored at a time."""
+
+
+class Batches:
+    """The engine of a run that is read in batches, with the gold of their queries."""
+
+    def __init__(self, gold: PreparedGold, source: RunSource) -> None:
+        self.gold = gold
+        self.source = source
+
+    @cached_property
+    def _gold_parts(self) -> GoldParts:
+        return GoldParts(self.gold)
+
+    def map(self, function: Callable[[Part], Result]) -> Iterator[Result]:
+        """Yield the result for each batch, and for the queries that only gold has.
+
+        The results are collected first. If a query is in two batches, the run is partitioned, and
+        the function is called for the partitions instead.
+        """
+        try:
+            results = list(map(function, self._parts()))
+        except _RepeatedQueryError as error:
+            self.source.partition(error.query)
+            results = list(map(function, self._parts()))
+        return iter(results)
+
+    def _parts(self) -> Iterator[Part]:
+        seen = _SeenQueries(self._gold_parts)
+        run: Run | None = None
+        for run in self.source.batches():
+            yield Part(self._gold_parts.part(seen.add(run.query_ids)), run)
+        assert run is not None, "a file without results is an error"
+        nothing = run.only([])
+        missing = np.flatnonzero(~seen.in_gold)
+        for start in range(0, missing.size, _MISSING_QUERIES):
+            yield Part(self._gold_parts.part(missing[start : start + _MISSING_QUERIES]), nothing)
+
+
+class _RepeatedQueryError(Exception):
+    """A query is in two batches."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(query)
+        self.query = query
+
+
+class _SeenQueries:
+    """The queries of all batches so far."""
+
+    def __init__(self, gold: GoldParts) -> None:
+        self._gold = gold
+        self.in_gold: Flags = np.zeros(gold.query_ids.len(), np.bool_)
+        self._not_in_gold: set[str] = set()
+
+    def add(self, query_ids: pl.Series) -> Ints:
+        """Add the queries of a batch, and return the numbers of those in gold."""
+        numbers = self._gold.numbers(query_ids)
+        is_known = numbers >= 0
+        known, unknown = numbers[is_known], query_ids.filter(~is_known).to_list()
+        repeated = self._gold.query_ids.gather(known[self.in_gold[known]]).to_list()
+        repeated += self._not_in_gold.intersection(unknown)
+        if repeated:
+            raise _RepeatedQueryError(repeated[0])
+        self.in_gold[known] = True
+        self._not_in_gold.update(unknown)
+        return known

@@ -1,0 +1,272 @@
+"""Runs larger than the memory limit: batches give the scores of the whole run, and leave no files.
+
+Batches are made tiny, so that small files are read in many of them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import karat
+from karat import files
+from karat.data import run_source, spill
+from karat.data.formats import table_files
+from karat.data.run_source import RunSource
+from karat.engines import scoring_options
+from karat.errors import InputError
+
+CHANCE = random.Random(7)
+MEASURES = ["nDCG@10", "AP", "Judged@5"]
+GOLD = {
+    f"q{query}": {f"d{CHANCE.randrange(99)}": CHANCE.randrange(3) for _ in range(8)}
+    for query in range(2, 33)
+}
+ROWS = pl.DataFrame(
+    [
+        (f"q{query}", f"d{item}", rank, CHANCE.choice([2.0, 1.0, 0.5]))
+        for query in range(30)
+        for rank, item in enumerate(CHANCE.sample(range(99), 20), 1)
+    ],
+    schema=["query_id", "item_id", "rank", "score"],
+    orient="row",
+)
+
+
+def trec(table):
+    return "".join(f"{q} Q0 {item} {rank} {score} tag\n" for q, item, rank, score in table.rows())
+
+
+WRITERS = {
+    "run": lambda table, path: path.write_text(trec(table)),
+    "run.gz": lambda table, path: path.write_bytes(gzip.compress(trec(table).encode())),
+    "csv": lambda table, path: table.write_csv(path),
+    "tsv": lambda table, path: table.drop("rank").write_csv(path, separator="\t"),
+    "parquet": lambda table, path: table.write_parquet(path),
+    "arrow": lambda table, path: table.write_ipc(path),
+    "jsonl": lambda table, path: karat.Run.of(table).write(path),
+}
+
+
+@pytest.fixture(autouse=True)
+def spill_parent(tmp_path, monkeypatch):
+    folder = tmp_path / "spill"
+    monkeypatch.setattr(spill, "_parent", lambda: folder)
+    return folder
+
+
+@pytest.fixture
+def tiny_batches(monkeypatch, request):
+    """Read files in blocks, and runs in batches, of a few rows; a random number for each test."""
+    chance = random.Random(request.node.name)
+    monkeypatch.setattr(scoring_options, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(run_source, "_SMALLEST_BATCH", chance.randrange(1, 3000))
+    monkeypatch.setattr(files.Source.whole_lines, "__defaults__", (chance.randrange(50, 2000),))
+    monkeypatch.setattr(table_files, "_MOST_ROWS", chance.randrange(1, 99))
+
+
+def evaluated(run, **options):
+    """Everything about the scores, and the messages of all warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = karat.evaluate(GOLD, run, MEASURES, **options)
+    table = scores.table
+    messages = {str(warning.message) for warning in caught}
+    return table.frame.rows(), table.holes.rows(), table.counts, scores.notes, scores.name, messages
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("is_shuffled", [False, True], ids=["grouped", "shuffled"])
+@pytest.mark.usefixtures("tiny_batches")
+def test_batches_give_the_scores_of_the_whole_run(tmp_path, spill_parent, ending, is_shuffled):
+    path = tmp_path / f"bm25.{ending}"
+    table = ROWS.sample(fraction=1.0, shuffle=True, seed=3) if is_shuffled else ROWS
+    WRITERS[ending](table, path)
+    assert evaluated(path, memory=1) == evaluated(path)
+    assert RunSource(path, 1).is_large
+    assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_parts_in_several_files_are_one_run(tmp_path):
+    for number in range(3):
+        part = ROWS.filter(pl.col("query_id").str.len_chars() == number)
+        WRITERS["run"](part if part.height else ROWS[:0], tmp_path / f"{number}.run")
+    (tmp_path / "0.run").unlink()
+    (tmp_path / "1.run").unlink()
+    WRITERS["csv"](ROWS.filter(pl.col("query_id").str.len_chars() == 3), tmp_path / "b.csv")
+    pattern = tmp_path / "*.*"
+    assert evaluated(pattern, memory=1)[:3] == evaluated(pattern)[:3]
+
+
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.filterwarnings("ignore:.*higher score than the item before")
+@pytest.mark.parametrize("ending", ["run", "jsonl"])
+def test_query_in_two_files_is_refused(tmp_path, spill_parent, ending):
+    for number in range(2):
+        WRITERS[ending](ROWS, tmp_path / f"{number}.{ending}")
+    with pytest.raises(InputError) as error:
+        karat.evaluate(GOLD, tmp_path / f"*.{ending}", MEASURES, memory=1)
+    assert "in more than one of the files" in error.value.problem
+    assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.parametrize(
+    ("ending", "bad", "field"),
+    [
+        ("run", "q29 Q0 x 21 high tag\n", "score"),
+        ("csv", "q29,x,21,high\n", "score"),
+        ("csv", "q29,x,20,1.0\n", "rank"),
+        ("jsonl", '{"query_id": "q99", "results": [{"id": "x", "score": "high"}]}\n', None),
+    ],
+)
+def test_bad_row_in_the_last_batch_has_its_line(tmp_path, spill_parent, ending, bad, field):
+    path = tmp_path / f"bm25.{ending}"
+    WRITERS[ending](ROWS, path)
+    text = path.read_text() + bad
+    path.write_text(text)
+    errors = []
+    for options in ({}, {"memory": 1}):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(GOLD, path, MEASURES, **options)
+        errors.append((error.value.path, error.value.line, error.value.field, str(error.value)))
+    assert errors[0] == errors[1]
+    assert errors[1][:2] == (str(path), text.count("\n"))
+    assert field is None or errors[1][2] == field
+    assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_lists_of_some_queries_are_read_from_a_large_run(tmp_path):
+    path = tmp_path / "bm25.run"
+    WRITERS["run"](ROWS.sample(fraction=1.0, shuffle=True, seed=3), path)
+    some = RunSource(path, 1).read_only(["q3", "q17"])
+    assert some.results.sort("query_id", maintain_order=True).equals(
+        karat.Run.read(path).only(["q3", "q17"]).results.sort("query_id", maintain_order=True)
+    )
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_comparison_in_batches_is_that_of_whole_runs(tmp_path):
+    paths = [tmp_path / "a.run", tmp_path / "b.csv"]
+    WRITERS["run"](ROWS, paths[0])
+    WRITERS["csv"](ROWS.with_columns(rank=21 - pl.col("rank")), paths[1])
+    whole, batches = (karat.compare(GOLD, paths, MEASURES, memory=m) for m in (None, 1))
+    assert batches.pairs.equals(whole.pairs)
+
+
+def test_memory_limit_must_be_a_size():
+    for memory in ("lots", "1M", 5, -1, 2.5):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(GOLD, {"q2": ["d1"]}, memory=memory)
+        assert error.value.field == "memory"
+
+
+def test_spill_folder_of_a_killed_process_is_removed(spill_parent):
+    code = (
+        "import time; from pathlib import Path; from karat.data import spill;"
+        f"spill._parent = lambda: Path({str(spill_parent)!r});"
+        "folder = spill.SpillFolder(); print(folder.path, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    path = Path(process.stdout.readline().strip())
+    mine = spill.SpillFolder()
+    assert path.exists(), "the folder of a living process is kept"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    karat.Evaluator(GOLD)
+    assert not path.exists()
+    assert mine.path.exists()
+    mine.close()
+    assert not spill_parent.exists()
+
+
+def _with_small_disk():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def command(tmp_path, *words):
+    return [sys.executable, "-m", "karat", "eval", *map(str, words), "--memory", "256M"]
+
+
+@pytest.fixture(scope="module")
+def large_run(tmp_path_factory):
+    """A shuffled run of 60 MB, which is large for a limit of 256 MB."""
+    folder = tmp_path_factory.mktemp("large")
+    random_rows = ROWS.select("item_id", "score")
+    n_copies = 2_400_000 // ROWS.height
+    table = pl.concat([random_rows] * n_copies).with_columns(
+        query_id="a-rather-long-query-" + (pl.int_range(pl.len()) % 100_000).cast(pl.String)
+    )
+    table.select(
+        "query_id",
+        pl.lit("Q0").alias("q0"),
+        "item_id",
+        pl.lit(1).alias("r"),
+        "score",
+        pl.lit("t").alias("t"),
+    ).write_csv(folder / "run.run", separator=" ", include_header=False)
+    (folder / "gold.qrels").write_text("a-rather-long-query-1 0 d1 1\n")
+    return folder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_full_disk_leaves_no_files(large_run, tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    output = tmp_path / "scores.parquet"
+    ran = subprocess.run(
+        command(tmp_path, large_run / "gold.qrels", large_run / "run.run", "-o", output),
+        env=environment,
+        capture_output=True,
+        text=True,
+        preexec_fn=_with_small_disk,
+        check=False,
+    )
+    assert ran.returncode == 2, ran.stderr
+    assert "writing temporary files failed" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
+)
+def test_stopped_command_leaves_no_files(large_run, tmp_path, number):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    words = command(
+        tmp_path, large_run / "gold.qrels", large_run / "run.run", "-o", tmp_path / "scores.json"
+    )
+    process = subprocess.Popen(
+        words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("karat-spill-*/*/*.arrow")) and time.monotonic() < deadline:
+        assert process.poll() is None, "the command must still be reading"
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.wait()
+    if number == signal.SIGKILL:
+        assert list(tmp_path.glob("karat-spill-*/*"))
+        code = "import karat; karat.Evaluator({'q': ['a']})"
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert not list(tmp_path.glob("karat-spill-*/*"))
+    assert not (tmp_path / "scores.json").exists()

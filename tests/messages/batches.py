@@ -1,0 +1,97 @@
+"""Runs that are larger than the memory limit, which is tiny here."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from unittest.mock import patch
+
+import polars as pl
+
+import karat
+from karat import files
+from karat.data import run_source, spill
+from karat.data.formats import table_files
+from karat.engines import scoring_options
+from karat.evaluation.loaded_run import LoadedRun
+from messages.cases import Section, written
+
+SECTION = Section("data: runs larger than memory")
+case = SECTION.case
+
+GOLD = {"q1": ["a"], "q2": ["b"]}
+TREC = "q1 Q0 a 1 0.9 tag\nq2 Q0 a 1 0.9 tag\n"
+LINE = '{"query_id":"q1","results":[{"id":"a","text":"pay by card"}]}\n'
+TWICE = "q1 Q0 a 1 0.9 tag\nq2 Q0 b 1 0.9 tag\nq1 Q0 c 1 0.9 tag\n"
+
+
+def in_batches(path, gold=GOLD, measures="RR"):
+    """Evaluate a run in batches of one row."""
+    with ExitStack() as stack:
+        for module, name, value in (
+            (scoring_options, "LEAST_MEMORY", 1),
+            (run_source, "_SMALLEST_BATCH", 1),
+            (table_files, "_MOST_ROWS", 1),
+            (files.Source.whole_lines, "__defaults__", (1,)),
+            (spill, "_parent", lambda: Path("spill")),
+        ):
+            stack.enter_context(patch.object(module, name, value))
+        return karat.evaluate(gold, path, measures, memory=1)
+
+
+def table(columns, path="run.parquet"):
+    pl.DataFrame(columns).write_parquet(path)
+    return path
+
+
+def files_of(ending, content):
+    for name in ("a", "b"):
+        written(f"runs/{name}.{ending}", content)
+    return f"runs/*.{ending}"
+
+
+case("the memory limit is not a size", lambda: karat.evaluate(GOLD, GOLD, memory="lots"))
+case("the memory limit is too small", lambda: karat.evaluate(GOLD, GOLD, memory="1M"))
+case(
+    "a format is read as a whole",
+    lambda: in_batches(written("run.json", '{"q1": {"a": 1.0}, "q2": {"b": 1.0}}')),
+)
+case(
+    "a score in a table is not a number",
+    lambda: in_batches(
+        table({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "score": [1.0, float("nan")]})
+    ),
+)
+case(
+    "a rank is repeated in a table",
+    lambda: in_batches(
+        table({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "rank": [1, 1]}),
+    ),
+)
+case("a query is in two files", lambda: in_batches(files_of("run", TREC)))
+case("a query is in two files of lists", lambda: in_batches(files_of("jsonl", LINE)))
+case(
+    "a query is in two rows of lists",
+    lambda: in_batches(table({"query_id": ["q1", "q1"], "results": [["a"], ["b"]]})),
+)
+
+
+def full_disk():
+    path = written("run.run", TWICE)
+    with patch("tempfile.mkdtemp", side_effect=OSError(28, "No space left on device")):
+        in_batches(path)
+
+
+case("temporary files cannot be written", full_disk)
+case(
+    "lists of a large run are not shown",
+    lambda: LoadedRun.of(in_batches(written("run.run", TREC))),
+)
+case(
+    "evidence matches of a large run are not kept",
+    lambda: (
+        in_batches(
+            written("run.jsonl", LINE),
+            [{"query_id": "q1", "evidence": ["pay by card"]}],
+            "evidence.recall@1",
+        ).matches
+    ),
+)
