@@ -21,6 +21,7 @@ from fuzz import plain_readers as plain
 from fuzz.inputs import PAIRED, Input
 from fuzz.plain_readers import PlainGold, PlainItem, PlainRun, RefusedError, UncheckedError
 from karat.cli import main as karat_main
+from karat.cli.project import check_settings
 from karat.config import Config
 from karat.data.data_file import DataFile
 from karat.data.formats.registry import detect, sources
@@ -622,8 +623,13 @@ def queries(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], No
 
 
 def toml(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], None]) -> None:
+    def read() -> Config:
+        config = Config.read(path)
+        check_settings(config)
+        return config
+
     stage("read")
-    result = guarded(outcome, lambda: Config.read(path))
+    result = guarded(outcome, read)
     outcome.accepted = result is not None
     stage("plain")
     expected = plainly(outcome, outcome.accepted, lambda: plain.read_settings(path))

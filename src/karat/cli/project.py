@@ -53,7 +53,7 @@ class ConfigOption(Option):
         config = Config()
         if not ctx.resilient_parsing:
             config = Config.read(path) if isinstance(path, str) else Config.find()
-            _check(config)
+            check_settings(config)
             _drop_empty(ctx.command, opts)
             _assign_files(ctx.command, opts, config)
             ctx.default_map = _defaults(ctx.command, opts, config)
@@ -180,7 +180,7 @@ def known_settings() -> dict[Setting, Parameter]:
     return known
 
 
-def _check(config: Config) -> None:
+def check_settings(config: Config) -> None:
     """Raise an error for an unknown setting, or for a value of the wrong type."""
     known = known_settings()
     tables = {"": config.settings, RETRIEVER: config.settings.get(RETRIEVER, {})}
