@@ -18,6 +18,7 @@ import pytest
 from karat.cli.main import main
 from support.golden import check_golden
 from support.paths import ROOT
+from support.recorded_search import ANSWER, playing
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = ROOT / "docs" / "api"  # its examples are those of the docstrings
@@ -85,6 +86,15 @@ def cache_home(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="module")
+def search_server():
+    """Run a stub of Elasticsearch, whose address is in ES_URL."""
+    with playing(ANSWER) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ES_URL", server.url.removesuffix("/search"))
+        yield
+
+
+@pytest.mark.usefixtures("search_server")
 @pytest.mark.filterwarnings("ignore::karat.KaratWarning")  # as for a reader, not an error
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_on_page_run_and_print_what_it_shows(

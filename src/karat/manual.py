@@ -44,7 +44,7 @@ class Topic:
     @property
     def is_index(self) -> bool:
         """Whether the page is the first one of its folder."""
-        return any(other.startswith(f"{self.name}/") for other in _names())
+        return any(other.startswith(f"{self.name}/") for other in topic_names())
 
     @property
     def text_with_commands(self) -> str:
@@ -53,7 +53,7 @@ class Topic:
 
         def command(link: re.Match[str]) -> str:
             name = _name(posixpath.normpath(posixpath.join(folder, link[2])))
-            return f"{link[1]} (`karat docs {name}`)" if name in _names() else link[1]
+            return f"{link[1]} (`karat docs {name}`)" if name in topic_names() else link[1]
 
         return _LINK.sub(command, self.text)
 
@@ -64,15 +64,15 @@ class Topic:
 
 def topics() -> list[Topic]:
     """Return all pages, in the order of their names; the main part comes first."""
-    made = [Topic(name, _page(name)) for name in _names()]
+    made = [Topic(name, _page(name)) for name in topic_names()]
     return sorted(made, key=lambda topic: (topic.folder != "", topic.folder, topic.name))
 
 
 def topic(name: str) -> Topic:
     """Return a page by its name, or by the last part of its name."""
     wanted = name.removesuffix(".md").strip("/").casefold().replace(" ", "-")
-    matches = [one for one in _names() if one == wanted]
-    matches = matches or [one for one in _names() if one.rpartition("/")[2] == wanted]
+    matches = [one for one in topic_names() if one == wanted]
+    matches = matches or [one for one in topic_names() if one.rpartition("/")[2] == wanted]
     if len(matches) == 1:
         return Topic(matches[0], _page(matches[0]))
     problem = f"{name!r} is not a topic"
@@ -81,7 +81,7 @@ def topic(name: str) -> Topic:
         problem = f"{name!r} is the name of {counted(len(matches), 'topic')}"
         hint = f"use one of {', '.join(matches)}"
     elif similar := did_you_mean(
-        wanted, [*_names(), *(one.rpartition("/")[2] for one in _names())]
+        wanted, [*topic_names(), *(one.rpartition("/")[2] for one in topic_names())]
     ):
         hint = f"{similar} {ALL_TOPICS[0].upper()}{ALL_TOPICS[1:]}"
     raise InputError(problem, field="TOPIC", hint=hint)
@@ -113,7 +113,8 @@ def search_document(word: str) -> Document:
 
 
 @cache
-def _names() -> tuple[str, ...]:
+def topic_names() -> tuple[str, ...]:
+    """Return the names of all pages, sorted."""
     return tuple(sorted({_name(path.removesuffix(".md")) for path in _paths()}))
 
 

@@ -45,6 +45,8 @@ def test_completed_values_are_those_that_exist():
         ("run_format", "NAME", "p", ["parquet"]),
         ("matcher", "ratio|partial|tokens", "", ["ratio", "partial", "tokens"]),
         ("retriever", "SPEC", "de", ["dense:"]),
+        ("topic", "TOPIC", "handbook/nd", ["handbook/ndcg"]),
+        ("topic", "TOPIC", "exit", ["exit_codes"]),
         ("by", "FIELD", "", []),
         ("chunk_size", "N", "", []),
     ],

@@ -43,7 +43,7 @@ def test_page_with_the_name_of_a_folder_is_its_index(command):
 
 
 def test_name_of_two_pages_is_refused_with_both(command, monkeypatch):
-    monkeypatch.setattr(manual, "_names", lambda: ("a/ndcg", "b/ndcg"))
+    monkeypatch.setattr(manual, "topic_names", lambda: ("a/ndcg", "b/ndcg"))
     code, _, err = command("docs", "ndcg")
     assert code == 2
     assert "a/ndcg, b/ndcg" in err

@@ -1,6 +1,6 @@
 """`karat completion`: print the script that completes command lines in a shell.
 
-The values are listed here, because a shell waits for them: importing what declares them would take
+Most values are listed here, because a shell waits for them: importing what declares them would take
 longer than typing. A test compares the lists with the declarations.
 """
 
@@ -75,7 +75,7 @@ def completions(name: str | None, metavar: str | None, incomplete: str) -> list[
     """
     last = re.split("[, ]", incomplete)[-1] if name == "measures" else incomplete
     done = incomplete.removesuffix(last)
-    values = _VALUES.get(name, ())
+    values = _VALUES.get(name, ()) if name != "topic" else _topics()
     is_corpus = name == "retriever" and incomplete.startswith(RETRIEVERS)
     if is_corpus or (not values and _FILES.search(metavar or "")):
         return [CompletionItem(incomplete, type="file")]
@@ -84,6 +84,13 @@ def completions(name: str | None, metavar: str | None, incomplete: str) -> list[
     return [
         CompletionItem(done + value) for value in values if value.lower().startswith(last.lower())
     ]
+
+
+def _topics() -> Sequence[str]:
+    """Return the names of the pages of the documentation, which only their folder has."""
+    from karat.manual import topic_names
+
+    return topic_names()
 
 
 class _Bash(BashComplete):

@@ -17,7 +17,7 @@ from karat.errors import InputError
 from karat.live.instrumentation import stage
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.items import Chunking, Items, Scored, best
-from karat.live.retrievers.words import Words
+from karat.live.retrievers.words import Words, import_bm25s
 from karat.steps import tracked
 
 if TYPE_CHECKING:
@@ -184,8 +184,7 @@ class BM25Index:
     """The scores of all words in all items, as bm25s computes them in advance."""
 
     def __init__(self, vocabulary: list[str], scores: dict[str, Any]) -> None:
-        import bm25s
-
+        bm25s = import_bm25s()
         self.vocabulary = vocabulary
         self.scores = scores
         self._numbers = {word: number for number, word in enumerate(vocabulary)}
@@ -196,8 +195,7 @@ class BM25Index:
     @classmethod
     def build(cls, items: Items, words: Words, k1: float, b: float) -> BM25Index:
         """Index all items."""
-        import bm25s
-
+        bm25s = import_bm25s()
         numbers: dict[str, int] = {}
         rows = [
             [numbers.setdefault(word, len(numbers)) for word in words(text)]

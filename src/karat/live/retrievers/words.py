@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -97,8 +98,7 @@ def _stemmer(name: str) -> Any:
 
 
 def _stop_word_set(name: str) -> frozenset[str]:
-    from bm25s import stopwords
-
+    stopwords = import_bm25s().stopwords
     lists = {
         key.removeprefix(_STOP_WORDS).lower(): words
         for key, words in vars(stopwords).items()
@@ -118,3 +118,11 @@ def _unknown(field: str, name: str, known: list[str]) -> InputError:
         field=field,
         hint=did_you_mean(name, known) or f"choose one of {', '.join([NONE, *known])}",
     )
+
+
+def import_bm25s() -> Any:
+    """Import bm25s, without the warning of its progress bars in a notebook that has no widgets."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")
+        import bm25s
+    return bm25s
