@@ -291,6 +291,51 @@ def test_a_validation_is_a_table_and_plain_data():
     assert karat.validate({"q": ["a"]}).frame.height == 0
 
 
+EVIDENCE = [{"query_id": "q1", "evidence": ["paid in 14 days", "by\nbank  transfer", "no fee"]}]
+
+
+def test_evidence_that_no_document_contains_is_a_warning():
+    documents = {"d": "It is paid in 14 days by bank transfer."}
+    validation = karat.validate(EVIDENCE, corpus=documents)
+    assert validation.ok
+    (finding,) = validation.findings
+    assert (finding.kind, finding.severity, finding.count) == (
+        "evidence-not-in-corpus",
+        "warning",
+        1,
+    )
+    assert finding.examples[0].query_id == "q1"
+    assert finding.examples[0].problem == "no document contains 'no fee', nor a similar text"
+    found = karat.validate(EVIDENCE, corpus=documents | {"e": "There is no fee."})
+    assert found.findings == ()
+
+
+def test_evidence_that_differs_in_a_character_is_in_the_corpus():
+    gold = [{"query_id": "q", "evidence": ["The refund is payed within 14 days"]}]
+    assert karat.validate(gold, corpus={"d": "The refund is paid within 14 days."}).findings == ()
+
+
+def test_evidence_that_is_split_between_two_chunks_is_in_no_chunk():
+    rows = [("a", "d", 0, 17, "It is paid in 14 "), ("b", "d", 17, 22, "days.")]
+    gold = [{"query_id": "q", "evidence": ["paid in 14 days"]}]
+    validation = karat.validate(
+        gold, corpus={"d": "It is paid in 14 days."}, chunks=chunk_table(rows)
+    )
+    assert [(f.kind, f.count) for f in validation.findings] == [("evidence-not-in-chunks", 1)]
+    without_texts = chunk_table(rows).drop("text")
+    assert karat.validate(gold, chunks=without_texts).findings == ()
+
+
+def test_a_long_search_for_similar_evidence_is_skipped_and_stated(monkeypatch):
+    monkeypatch.setattr("karat.evaluation.location._MAX_SIMILAR_WORK", 10)
+    gold = [{"query_id": "q", "evidence": ["The refund is payed", "within 14days"]}]
+    validation = karat.validate(gold, corpus={"d": "The refund is paid within 14 days."})
+    (finding,) = validation.findings
+    assert finding.count == 1
+    assert "only exact copies were searched for" in finding.hint
+    assert "similar" not in finding.examples[0].problem
+
+
 def test_every_kind_is_described_in_the_docs():
     page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
     for kind, (severity, _) in KINDS.items():

@@ -35,6 +35,30 @@ def place_fault(document, start, end, text, unit):
     return None, there
 
 
+def is_in(text, places):
+    """Whether a place contains the text; differences in case or white space do not matter."""
+    words, dense = " ".join(text.lower().split()), "".join(text.split())
+    return any(
+        words in " ".join(place.lower().split()) or dense in "".join(place.split())
+        for place in places
+    )
+
+
+def missing_evidence(records, corpus, chunks):
+    """Count the pairs of a query and a text that the corpus, or else the chunks, do not have."""
+    counts = Counter()
+    pairs = {(r["query_id"], text) for r in records for text in r.get("evidence") or []}
+    pairs = {(query, text) for query, text in pairs if text.strip()}
+    if corpus is not None:
+        missing = {pair for pair in pairs if not is_in(pair[1], corpus.values())}
+        counts["evidence-not-in-corpus"] = len(missing)
+        pairs -= missing
+    if chunks is not None and all(chunk[4] is not None for chunk in chunks):
+        texts = [chunk[4] for chunk in chunks]
+        counts["evidence-not-in-chunks"] = sum(not is_in(text, texts) for _, text in pairs)
+    return counts
+
+
 def gold_faults(records, corpus, unit):
     """Count the faults of gold by itself and in its corpus."""
     counts = Counter()
@@ -144,6 +168,7 @@ def id_faults(wanted, known, retrieved, unknown, word):
 def faults(records, corpus, chunks, runs, unit):
     """Count everything, by (kind, source); `runs` is {name: (unit, records)}."""
     counted = {"gold": gold_faults(records, corpus, unit)}
+    counted["gold"].update(missing_evidence(records, corpus, chunks))
     wanted = {
         item
         for record in records

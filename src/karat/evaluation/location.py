@@ -28,6 +28,8 @@ _POSITIONS = {
     "ratio": pl.Float64,
 }
 _SHORT_LENGTH = 60
+_MAX_SIMILAR_WORK = 1 << 27
+"""Up to this number of missing texts × characters of all documents, a search takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,38 @@ def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Location:
     location = Location(_with_spans(gold, report, corpus), report, places)
     _warn_of_missing_spans(location)
     return location
+
+
+@dataclass(frozen=True)
+class MissingTexts:
+    """Texts that were not found in the documents.
+
+    `similar` is whether similar texts were searched for as well. If not, a missing text may differ
+    from a text of the documents in a few characters.
+    """
+
+    texts: pl.Series
+    similar: bool
+
+
+def missing_texts(texts: pl.Series, corpus: Corpus, threshold: float = 0.9) -> MissingTexts:
+    """Return the texts that `locate` does not find; blank texts are left out.
+
+    The search for similar texts is skipped if it would take long.
+    """
+    missing = texts.filter(pl.Series([bool(dense(text)) for text in texts], dtype=pl.Boolean))
+    missing = missing.unique().sort()
+    for search in (_find_exact, _find_without_white_space, _find_similar):
+        if search is _find_similar and _similar_work(missing, corpus) > _MAX_SIMILAR_WORK:
+            return MissingTexts(missing, similar=False)
+        if not missing.is_empty():
+            found = search(missing, corpus, threshold)["evidence"]
+            missing = missing.filter(~missing.is_in(found.implode()))
+    return MissingTexts(missing, similar=True)
+
+
+def _similar_work(texts: pl.Series, corpus: Corpus) -> int:
+    return texts.len() * int(corpus.documents["text"].str.len_chars().sum())
 
 
 def _check_input(gold: Gold, threshold: float) -> None:

@@ -25,6 +25,7 @@ from karat.evaluation.validation_checks import (
     GoldIds,
     evidence_findings,
     judgment_findings,
+    missing_evidence_findings,
     place_findings,
     query_findings,
     shared_query_findings,
@@ -43,10 +44,10 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     gold : path, table, dict, records or Gold
         What should be found.
     corpus : path, table or dict, default None
-        The documents. Spans and ids are checked against them.
+        The documents. Spans, evidence texts and ids are checked against them.
     chunks : path or table, default None
-        All chunks of the documents. Ids are checked against them, and their offsets against
-        `corpus`.
+        All chunks of the documents. Ids and evidence texts are checked against them, and their
+        offsets against `corpus`.
     runs : list of runs or {name: run}, default ()
         Runs. Their queries and ids are compared with gold, and their offsets with `corpus`.
 
@@ -64,7 +65,7 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     reading = tolerant.read(gold)
     documents = None if corpus is None else Corpus.open(corpus)
     chunk_table = None if chunks is None else Chunks.open(chunks).frame
-    findings = list(_gold_findings(reading, documents))
+    findings = list(_gold_findings(reading, documents, chunk_table))
     if chunk_table is not None and documents is not None:
         findings += place_findings(Finder("chunks"), chunk_table, documents, "codepoint")
     item_ids, doc_ids = _unconfirmed_ids(reading, documents, chunk_table)
@@ -99,7 +100,9 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     return Validation(tuple(sorted(findings, key=_order)), checked, recognised, fields)
 
 
-def _gold_findings(reading: tolerant.TolerantReading, corpus: Corpus | None) -> Iterator[Finding]:
+def _gold_findings(
+    reading: tolerant.TolerantReading, corpus: Corpus | None, chunks: pl.DataFrame | None
+) -> Iterator[Finding]:
     gold, finder = reading.gold, _gold_finder(reading)
     yield from skipped_findings(reading)
     yield from query_findings(finder, reading)
@@ -108,6 +111,7 @@ def _gold_findings(reading: tolerant.TolerantReading, corpus: Corpus | None) -> 
         yield from span_findings(finder, gold.spans, corpus, gold.offsets)
     if gold.evidence is not None:
         yield from evidence_findings(finder, gold.evidence)
+        yield from missing_evidence_findings(finder, gold.evidence, corpus, chunks)
 
 
 def _unconfirmed_ids(

@@ -26,6 +26,7 @@ from karat.data.span_checks import (
 )
 from karat.data.tolerant import TolerantReading
 from karat.errors import counted
+from karat.evaluation.location import MissingTexts, missing_texts
 
 KINDS = {
     "duplicate-query": ("error", "a query appears on more than one line"),
@@ -50,6 +51,8 @@ KINDS = {
     "judged-twice": ("warning", "an item is judged more than once; the highest grade counts"),
     "empty-evidence": ("warning", "an evidence text is empty"),
     "duplicate-evidence": ("warning", "a query has the same evidence text more than once"),
+    "evidence-not-in-corpus": ("warning", "an evidence text is in no document of the corpus"),
+    "evidence-not-in-chunks": ("warning", "an evidence text is in no chunk"),
     "item-not-retrieved": ("warning", "a relevant id appears in no run"),
     "document-not-retrieved": ("warning", "a document of gold appears in no run"),
     "missing-query": ("warning", "a query of gold is not in the run"),
@@ -57,6 +60,7 @@ KINDS = {
 }
 """The kinds of findings, the most severe first: severity and meaning."""
 MAX_EXAMPLES = 3
+_MAX_TEXT_LENGTH = 80
 _PLACE = ("query_id", "item_id", "doc_id", "start", "end")
 
 Row = dict[str, Any]
@@ -245,6 +249,57 @@ def evidence_findings(finder: Finder, evidence: pl.DataFrame) -> Iterator[Findin
         counts.filter(pl.col("len") > 1),
         lambda row: f"{row['text'][:40]!r} appears {row['len']} times",
     )
+
+
+def missing_evidence_findings(
+    finder: Finder, evidence: pl.DataFrame, corpus: Corpus | None, chunks: pl.DataFrame | None
+) -> Iterator[Finding]:
+    """Yield the evidence texts that `locate` does not find in the corpus, or else in the chunks."""
+    if corpus is not None:
+        missing = missing_texts(evidence["text"], corpus)
+        hint = (
+            "compare the text with the documents, and check whether one is absent from the corpus"
+        )
+        yield from _missing_evidence(
+            finder, "evidence-not-in-corpus", evidence, missing, "document", hint
+        )
+        evidence = evidence.filter(~pl.col("text").is_in(missing.texts.implode()))
+    if chunks is None or "text" not in chunks.columns or chunks["text"].null_count():
+        return
+    # Ids of chunks may be missing or repeated, so the rows are numbered.
+    numbers = pl.int_range(chunks.height, eager=True).cast(pl.String)
+    chunk_texts = Corpus(pl.DataFrame({"doc_id": numbers, "text": chunks["text"]}))
+    missing = missing_texts(evidence["text"], chunk_texts)
+    hint = (
+        "a text that is split between two chunks is in neither: use larger or overlapping chunks, "
+        "or shorter evidence texts"
+    )
+    yield from _missing_evidence(finder, "evidence-not-in-chunks", evidence, missing, "chunk", hint)
+
+
+def _missing_evidence(
+    finder: Finder,
+    kind: str,
+    evidence: pl.DataFrame,
+    missing: MissingTexts,
+    noun: str,
+    hint: str,
+) -> Iterator[Finding]:
+    if not missing.similar:
+        hint = (
+            f"{hint}; only exact copies were searched for, ignoring white space, because a search "
+            "for similar texts would take long"
+        )
+    or_similar = ", nor a similar text" if missing.similar else ""
+
+    def describe(row: Row) -> str:
+        text = " ".join(row["text"].split())
+        short = text if len(text) <= _MAX_TEXT_LENGTH else f"{text[:_MAX_TEXT_LENGTH]}…"
+        return f"no {noun} contains {short!r}{or_similar}"
+
+    rows = evidence.select("query_id", "text").unique()
+    rows = rows.filter(pl.col("text").is_in(missing.texts.implode()))
+    yield from finder.findings(kind, rows, describe, hint)
 
 
 def span_findings(
