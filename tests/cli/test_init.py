@@ -1,12 +1,15 @@
 """`karat init` writes a project whose commands work at once, and never replaces a file."""
 
 import json
-import re
+import os
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from karat.starter import FILES, write_starter
 from support.errors import refused
@@ -110,16 +113,96 @@ def test_commented_settings_are_valid_when_they_are_activated(command, here):
     ]
     text = "\n".join(active)
     assert {"fields", "headers"} <= tomllib.loads(text)["retriever"].keys()
-    assert "max_drop" in tomllib.loads(text)["gate"]["RR@10"]
+    assert tomllib.loads(text)["gate"]["nDCG@10"] == {"min": 0.6, "max_drop": 0.02}
     Path("karat.toml").write_text(text)
     assert command("validate")[0] in (0, 2)
     assert "unknown setting" not in command("validate")[2]
 
 
-def test_workflow_runs_the_commands_of_the_project(here):
-    write_starter(".")
-    commands = re.findall(
-        r"^      - run: (.*)$", Path(".github/workflows/karat.yml").read_text(), re.M
+def workflow_steps():
+    workflow = yaml.safe_load(Path(".github/workflows/karat.yml").read_text())
+    return workflow["jobs"]["karat"]["steps"]
+
+
+def shell_steps(event, github, home):
+    """Run the shell steps of the workflow for an event; return the exit code of the first to fail.
+
+    `gh` is a program that knows one artifact of the main branch, or none.
+    """
+    temporary = home / "runner"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    programs = home / "programs"
+    programs.mkdir(exist_ok=True)
+    write_program(programs / "karat", f'exec "{sys.executable}" -m karat "$@"')
+    write_program(
+        programs / "gh",
+        f'case "$1" in api) test -f "{github}" && echo 9 || true;; '
+        f'run) cp "{github}" "{temporary}/main.jsonl";; esac',
     )
-    run = "karat run --overwrite --no-progress"
-    assert commands[:3] == ["pip install karat", run, "karat gate -o gate.md"]
+    environment = os.environ | {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "RUNNER_TEMP": str(temporary),
+        "GITHUB_BASE_REF": "main",
+        "GITHUB_REPOSITORY": "me/project",
+        "GITHUB_STEP_SUMMARY": str(temporary / "summary.md"),
+    }
+    code = 0
+    for step in workflow_steps():
+        condition, script = step.get("if", ""), step.get("run", "")
+        is_skipped = ("== 'pull_request'" in condition) and event != "pull_request"
+        if not script or script.startswith("pip ") or is_skipped:
+            continue
+        if code and condition != "always()":
+            continue
+        done = subprocess.run(["bash", "-e", "-c", script], env=environment, check=False)
+        code = code or done.returncode
+    if not code and event != "pull_request":  # what the step with actions/upload-artifact does
+        shutil.copy(temporary / "main.jsonl", github)
+    return code, (temporary / "summary.md").read_text()
+
+
+def write_program(path, script):
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_workflow_fails_a_pull_request_that_drops(here, tmp_path_factory):
+    write_starter(".")
+    settings = Path("karat.toml")
+    settings.write_text(
+        settings.read_text()
+        .replace('# "nDCG@10".max_drop', '"nDCG@10".max_drop')
+        .replace(".min = 0.6", ".min = 0.1")
+        .replace(".min = 0.8", ".min = 0.1")
+    )
+    answers = {f"q{number}": "refunds" for number in range(1, 9)}
+    lines = [json.dumps({"query_id": q, "query": q, "relevant": [a]}) for q, a in answers.items()]
+    Path("gold.jsonl").write_text("\n".join(lines))
+    retriever = Path("my_retriever.py")
+    retriever.write_text("def search(query):\n    return ['refunds', 'returns']\n")
+    home = tmp_path_factory.mktemp("home")
+    github = home / "artifact.jsonl"
+    code, summary = shell_steps("pull_request", github, home)
+    assert (code, "not checked" in summary) == (0, True)
+    assert not github.exists()
+    Path("baseline.parquet").unlink()  # every job starts with a new checkout
+    assert shell_steps("push", github, home)[0] == 0
+    stored = github.read_bytes()
+    Path("baseline.parquet").unlink()
+    code, summary = shell_steps("pull_request", github, home)
+    assert (code, "(baseline run)" in summary) == (0, True)
+    retriever.write_text("def search(query):\n    return ['returns', 'refunds']\n")
+    code, summary = shell_steps("pull_request", github, home)
+    assert code == 1
+    assert "failed: nDCG@10 max_drop 0.02" in summary
+    assert github.read_bytes() == stored
+
+
+def test_workflow_stores_the_baseline_only_outside_of_pull_requests(here):
+    write_starter(".")
+    workflow = yaml.safe_load(Path(".github/workflows/karat.yml").read_text())
+    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML reads "on" as true
+    (upload,) = [s for s in workflow_steps() if "upload-artifact" in s.get("uses", "")]
+    assert upload["if"] == "github.event_name != 'pull_request'"
+    assert upload["with"]["path"] == "${{ runner.temp }}/main.jsonl"
