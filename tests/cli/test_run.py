@@ -234,6 +234,33 @@ def test_next_command_after_a_part_of_the_queries_skips_the_others(run, command)
     assert out.splitlines()[3].split()[-1] == "1"
 
 
+EVIDENCE = '{"query_id":"q1","query":"track a parcel","evidence":["one two"]}\n'
+
+
+def test_ids_without_texts_are_a_warning_if_gold_has_only_evidence(command, folder):
+    Path("evidence.jsonl").write_text(EVIDENCE)
+
+    def messages(gold, function):
+        words = ("-r", f"{folder}.py:{function}", "-o", f"{gold}-{function}.jsonl")
+        ended, _, err = command("run", f"{gold}.jsonl", *words)
+        assert ended == 0
+        return err
+
+    assert "ids without text" in messages("evidence", "plain")
+    assert "next: " not in messages("evidence", "search")
+    assert "ids without text" not in messages("evidence", "texts")
+    assert "ids without text" not in messages("gold", "plain")
+
+
+def test_error_for_missing_texts_names_functions_that_return_texts():
+    gold = karat.Gold.of(evidence={"q": ["one two"]})
+    run = [{"query_id": "q", "results": ["a"]}]
+    with refused() as error:
+        karat.evaluate(gold, run, "evidence.recall@3")
+    assert error.value.field.endswith("text")
+    assert "return {'text': text}" in error.value.hint
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -609,6 +609,28 @@ class TestSpecs:
             assert calls_of(spec) == (["refunds", 3], {"top_k"})
             assert made(spec).name == spec
 
+    def test_name_in_a_file_of_another_folder(self, here, monkeypatch):
+        (here / "data").mkdir()
+        (here / "data" / "shapes_words.py").write_text("WORD = 'fee'\n")
+        # The name of an installed module does not matter.
+        (here / "data" / "pyclbr.py").write_text(
+            "from shapes_words import WORD\ndef find(query): return [query, WORD]\n"
+        )
+        (here / "work").mkdir()
+        monkeypatch.chdir(here / "work")
+        spec = "../data/pyclbr.py:find"
+        assert calls_of(spec) == (["refunds", "fee"], set())
+        assert made(spec).name == spec
+        absolute = made(str(here / spec.removeprefix("../")))
+        assert made(spec).settings["source_sha256"] == absolute.settings["source_sha256"]
+
+    def test_errors_of_a_file_name_it(self, here):
+        (here / "shapes_broken.py").write_text("def find(query): ...\n1 / 0\n")
+        assert "not found" in refused_target("none.py:find").problem
+        with refused(path=here / "shapes_broken.py", line=2, field="retriever") as caught:
+            made("shapes_broken.py:find")
+        assert "python shapes_broken.py" in caught.value.hint
+
     def test_module_of_a_package(self, here):
         (here / "shapes_package").mkdir()
         (here / "shapes_package" / "inner.py").write_text("def find(query): return [query]\n")
@@ -617,8 +639,7 @@ class TestSpecs:
     @pytest.mark.parametrize(
         ("spec", "hint"),
         [
-            ("own.py:search", ": own:search"),
-            ("src/own.py", ": src.own:"),
+            ("src/own.py", ": src/own.py:NAME"),
             ("own.search", ": own:search"),
             ("localhost:8000/search", "http://localhost:8000/search"),
             ("./program --fast", "cmd:./program --fast"),

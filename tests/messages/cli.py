@@ -16,6 +16,8 @@ FILES = {
     "gold.jsonl": '{"query_id": "q1", "query": "pay", "relevant": ["a"], "evidence": ["text"]}\n',
     "run.jsonl": '{"query_id": "q1", "results": ["a"]}\n',
     "notes.txt": "# headers\nsecret\n",
+    "evidence.jsonl": '{"query_id": "q1", "query": "pay", "evidence": ["text"]}\n',
+    "ids.py": "def find(query):\n    return ['a']\n",
 }
 
 
@@ -44,6 +46,10 @@ command(
     *("eval", "gold.jsonl", "run.jsonl", "--master", "local[2]"),
 )
 command("a run has no file to write to", *ASK)
+command(
+    "a run has ids for gold that has only evidence",
+    *("run", "evidence.jsonl", "-r", "ids.py:find", "-o", "ids.jsonl", "--no-progress"),
+)
 command("a header has no colon", *ASK, "-o", "x.jsonl", "--header", "Authorization")
 command("a header is given twice", *ASK, "-o", "x", "--header", "a: 1", "--header", "A: 2")
 command("a file of headers cannot be read", *ASK, "-o", "x.jsonl", "--header-file", "absent.txt")

@@ -57,7 +57,7 @@ def module(name: str, spec: str, content: str | None = None, **how) -> None:
         before = set(sys.modules)
         try:
             if content is not None:
-                written(f"{spec.partition(':')[0]}.py", content)
+                written(f"{spec.partition(':')[0].removesuffix('.py')}.py", content)
             with patch("sys.dont_write_bytecode", True):
                 resolve_retriever(spec, Search(), fields=Fields.of(()))
         finally:
@@ -68,7 +68,9 @@ def module(name: str, spec: str, content: str | None = None, **how) -> None:
 
 
 module("a retriever is not a name", "search")
-module("a retriever is named by its file", "search.py:find")
+module("a retriever is in a file that does not exist", "search.py:find")
+module("a retriever is in a file that fails", "broken.py:find", "1 / 0\n")
+module("a retriever is a file without a name", "search.py")
 module("an address is mistyped", "https:/user:word@host/search?api_key=abc")
 ORIGIN = r"(?<=imported from )\S+(?=, not)"
 module("a file is hidden by a module", "pyclbr:find", "def find(query): ...\n", volatile=ORIGIN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from karat.cli.project import CONFIG, listed_runs, project_config
 
 if TYPE_CHECKING:
     from karat.data.data_file import PathSource
+    from karat.data.gold import Gold
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import Verdict
@@ -39,31 +41,38 @@ def advise(words: Words | None) -> None:
         print_hint(f"next: {line}")
 
 
-def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:
-    """Return the command that scores a new run, if the file of queries contains gold."""
-    from karat.data.gold import Gold
-    from karat.errors import InputError
-
+def after_run(queries: PathSource, gold: Gold | None, run: str, *, is_part: bool) -> Words | None:
+    """Return the command that scores a new run; `gold` is that of the file of queries, if any."""
     part = ["--missing", "skip"] if is_part else []
     config = project_config()
     if is_project_setting("queries") and config.settings.get("gold") is not None:
         runs = map(config.located, listed_runs(config))
         words = [] if run in runs else [_path(run)]
         return ["karat", "eval", *words, *CONFIG.words(None), *part]
-    path = str(queries.path)
-    if not _readable_again(path):
+    if gold is None:
         return None
-    try:
-        gold = Gold.open(queries)
-    except InputError:
-        return None
-    if not gold.judgments.height and gold.spans is None and gold.evidence is None:
-        return None
-    words = ["karat", "eval", _path(path), _path(run)]
+    words = ["karat", "eval", _path(str(queries.path)), _path(run)]
     words += ["--gold-format", queries.format] if queries.format else []
     for ours, theirs in queries.columns.names.items():
         words += ["--column", f"{ours}={theirs}"]
     return [*words, *CONFIG.words(None), *part]
+
+
+def gold_of_queries(queries: PathSource) -> Gold | None:
+    """Return the gold in a file of queries that was read before, or None if it has none."""
+    from karat.data.gold import Gold
+    from karat.errors import InputError, KaratWarning
+
+    if not _readable_again(str(queries.path)):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KaratWarning)  # shown when the queries were read
+        try:
+            gold = Gold.open(queries)
+        except InputError:
+            return None
+    has_gold = gold.judgments.height or gold.spans is not None or gold.evidence is not None
+    return gold if has_gold else None
 
 
 def after_eval(

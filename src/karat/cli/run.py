@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.cli.next_step import advise, after_run
+from karat.cli.next_step import advise, after_run, gold_of_queries
 from karat.cli.options import COLUMNS, FILE, JSON
 from karat.cli.parameters import Argument, Option
 from karat.cli.progress import progress
 from karat.cli.project import CONFIG, project_command
-from karat.errors import InputError, RetrieverError, counted, printable
+from karat.errors import InputError, KaratWarning, RetrieverError, counted, printable
 
 if TYPE_CHECKING:
     from karat.data.columns import Columns
@@ -138,6 +139,12 @@ BUILT_IN = (
     ),
 )
 
+_WITHOUT_TEXTS = (
+    "the results are ids without text, but gold has only evidence texts; return {'text': …} for "
+    "each result (a plain string is an id), or pass the texts of all chunks to karat eval with "
+    "--chunks FILE"
+)
+
 
 @project_command(
     "run",
@@ -154,7 +161,8 @@ BUILT_IN = (
         metavar="SPEC",
         setting="spec",
         required=True,
-        help="Run this retriever: package.module:name, http://…, https://… or cmd:./program. "
+        help="Run this retriever: package.module:name, file.py:name, http://…, https://… or "
+        "cmd:./program. "
         "Built-in retrievers: bm25:CORPUS, dense:CORPUS, hybrid:CORPUS; CORPUS is a folder of "
         "documents, a BEIR folder, a JSON Lines or a Parquet file. Search engines: "
         "elasticsearch:http://…/INDEX, opensearch:http://…/INDEX, qdrant:http://…/COLLECTION, "
@@ -446,6 +454,7 @@ def run_command(
     from karat.evaluation.usage import usage
     from karat.live.failures import too_many_failed
     from karat.live.retrieve import RunRequest
+    from karat.match.evidence import lacks_texts
 
     if output is None and not dry_run:
         raise InputError(
@@ -470,10 +479,13 @@ def run_command(
     print(f"wrote {output}", file=sys.stderr)
     if problem := too_many_failed(run, options.fail_on_error):
         raise RetrieverError(problem)
-    if not json:
+    source = PathSource(queries, queries_format, mapping)
+    gold = gold_of_queries(source)
+    if gold is not None and lacks_texts(gold, run):
+        warnings.warn(KaratWarning(_WITHOUT_TEXTS), stacklevel=1)
+    elif not json:
         is_part = bool(options.limit or options.sample or options.filters)
-        source = PathSource(queries, queries_format, mapping)
-        advise(after_run(source, str(output), is_part=is_part))
+        advise(after_run(source, gold, str(output), is_part=is_part))
 
 
 def _built_in(retriever: str, flags: Mapping[str, Any], columns: Columns) -> str | BuiltIn:

@@ -88,8 +88,9 @@ def retrieve(
     retriever : callable, object or str
         A function `(query, top_k)`, plain or async; an object of LangChain, LlamaIndex, Haystack or
         LanceDB; any object with a method `retrieve` or `search`; or a string:
-        `package.module:name`, `http://…`, `https://…`, `cmd:./program`. It returns ids,
-        (id, score) pairs, dicts as in a native run file, or objects with those attributes.
+        `package.module:name`, `path/to/file.py:name`, `http://…`, `https://…`, `cmd:./program`. It
+        returns ids, (id, score) pairs, dicts as in a native run file, or objects with those
+        attributes.
         Built-in retrievers need no code: `bm25:CORPUS`, `dense:CORPUS`, `hybrid:CORPUS`. Neither do
         search engines: `elasticsearch:http://…/INDEX`, `opensearch:http://…/INDEX`,
         `qdrant:http://…/COLLECTION`, `pgvector:postgresql://…?table=TABLE`. Both may also be

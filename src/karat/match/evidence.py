@@ -15,6 +15,7 @@ import polars as pl
 
 from karat.arrays import Flags, Ints
 from karat.data.chunks import Chunks
+from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.align import query_and_rank, query_numbers, with_chunk_columns
@@ -146,13 +147,31 @@ def _require_texts(results: pl.DataFrame) -> list[str]:
     if not results.height:
         return []
     if "text" not in results.columns or results["text"].null_count():
+        hint = (
+            "add the text to every result, provide the table of chunks with their texts "
+            "(chunks=…, --chunks FILE), or choose measures that do not need texts"
+        )
+        if _has_only_ids(results):
+            hint += (
+                "; if your function returns texts, let it return {'text': text} for each, because "
+                "a plain string is an id"
+            )
         raise InputError(
-            "evidence measures require the text of every retrieved item",
-            field="text",
-            hint="add the text to every result, provide the table of chunks with their texts "
-            "(chunks=…, --chunks FILE), or choose measures that do not need texts",
+            "evidence measures require the text of every retrieved item", field="text", hint=hint
         )
     return results["text"].to_list()
+
+
+def _has_only_ids(results: pl.DataFrame) -> bool:
+    if "item_id" not in results.columns:
+        return False
+    return "text" not in results.columns or results["text"].null_count() == results.height
+
+
+def lacks_texts(gold: Gold, run: Run) -> bool:
+    """Whether gold has nothing but evidence texts, and the results of the run only ids."""
+    only_evidence = gold.evidence is not None and gold.spans is None and not gold.judgments.height
+    return only_evidence and run.results.height > 0 and _has_only_ids(run.results)
 
 
 def evidence_table(

@@ -1,7 +1,7 @@
 """Turn the `retriever` argument into a `Retriever`.
 
 It may be a URL, a command (`cmd:…`), a built-in retriever (`bm25:CORPUS`), a search
-engine (`qdrant:…`), the name of a Python object (`package.module:name`, or
+engine (`qdrant:…`), the name of a Python object (`package.module:name`, `path/to/file.py:name`, or
 `python:bm25:name` if the module has one of the names above), or an object.
 `import_object` is also used for tokenizers, chunkers, embedders, rerankers and measures.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 import re
 import sys
@@ -34,7 +35,7 @@ _COMMAND = "cmd:"
 _PYTHON = "python:"  # before a module with the name of a built-in retriever or a search engine
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
 _LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
-_FORMS = "write package.module:name, http://…, cmd:./program, bm25:CORPUS, or qdrant:http://…"
+_FORMS = "write package.module:name, file.py:name, http://…, cmd:./program, bm25:CORPUS, or qdrant:http://…"
 _MAX_NAMES = 12  # names that a message lists
 
 
@@ -94,7 +95,7 @@ def resolve_retriever(
     if isinstance(target, str):
         spec = _without_prefix(target)
         imported = import_object(spec)
-        source = source_hash(sys.modules[spec.partition(":")[0]], imported)
+        source = source_hash(sys.modules[_module_name(spec.partition(":")[0])], imported)
         return PythonRetriever(imported, search, fields, name=target, source=source)
     return PythonRetriever(target, search, fields)
 
@@ -151,7 +152,10 @@ def source_hash(module: ModuleType, retriever: Any) -> str | None:
 
 
 def import_object(spec: str, role: str = "retriever") -> Any:
-    """Import `package.module:name`, also from the current folder; errors name the `role`."""
+    """Import `package.module:name` or `file.py:name`; errors name the `role`.
+
+    Modules are also searched for in the current folder.
+    """
     try:
         return _import_object(spec)
     except InputError as error:
@@ -161,10 +165,11 @@ def import_object(spec: str, role: str = "retriever") -> Any:
 
 def _import_object(spec: str) -> Any:
     module, colon, path = spec.partition(":")
-    names = [*module.split("."), *path.split(".")]
-    if not colon or not all(map(str.isidentifier, names)) or module.endswith(".py"):
+    is_file = module.endswith(".py")
+    names = [*([] if is_file else module.split(".")), *path.split(".")]
+    if not colon or not all(map(str.isidentifier, names)):
         raise _not_a_name(spec)
-    target: Any = _import_module(module)
+    target: Any = _import_file(module) if is_file else _import_module(module)
     for name in path.split("."):
         if not hasattr(target, name):
             raise _unknown_name(name, target, module)
@@ -197,10 +202,9 @@ def _not_a_name(spec: str) -> InputError:
 
 def _suggest_form(spec: str, safe_spec: str) -> str | None:
     """Return how to write a retriever like this one; `safe_spec` is `spec` without secrets."""
-    file, _, name = spec.partition(":")
-    if file.endswith(".py"):
-        module = ".".join(Path(file.removesuffix(".py")).parts)
-        return f"write the name of the module instead of its file: {module}:{name or 'NAME'}"
+    file = spec.partition(":")[0]
+    if file.endswith(".py") and not _LIKE_URL.search(spec):
+        return f"write the name of an object in the file after a colon: {safe_text(file)}:NAME"
     if re.match(r"[\w.-]+:\d+(/|$)", spec):
         return f"start a URL with http:// or https://: http://{safe_spec}"
     if os.path.exists(spec.split(maxsplit=1)[0] if spec.strip() else spec):
@@ -211,12 +215,46 @@ def _suggest_form(spec: str, safe_spec: str) -> str | None:
     return None
 
 
+def _import_file(file: str) -> ModuleType:
+    """Import a file, once; it can import its neighbours, as if it was run with `python file`."""
+    path, name = Path(file), _module_name(file)
+    if name in sys.modules:
+        return sys.modules[name]
+    if not path.is_file():
+        raise InputError(
+            f"file {safe_text(file)!r} was not found", hint=f"the current folder is {Path.cwd()}"
+        )
+    _add_to_path(str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _import_failed(file, error) from error
+    return module
+
+
+def _module_name(module: str) -> str:
+    """Return the key in `sys.modules`: the path of a file, which no installed module can have."""
+    return str(Path(module).resolve()) if module.endswith(".py") else module
+
+
+def _add_to_path(folder: str) -> None:
+    """Let modules in a folder be imported.
+
+    The folder is added at the end, so that no file in it shadows an installed package that karat or
+    the retriever imports. It stays there, since a retriever may import its own modules later.
+    """
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
 def _import_module(name: str) -> ModuleType:
     folder = str(Path.cwd())
-    if folder not in sys.path:
-        # At the end, so that no file in the folder shadows an installed package that karat or the
-        # retriever imports. It stays there, since a retriever may import its own modules later.
-        sys.path.append(folder)
+    _add_to_path(folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -249,7 +287,8 @@ def _import_failed(module: str, error: BaseException) -> InputError:
     if isinstance(error, SystemExit):
         hint = "put code that exits under if __name__ == '__main__'"
     else:
-        hint = f"make sure that this works: python -c 'import {module}'"
+        command = f"python {module}" if module.endswith(".py") else f"python -c 'import {module}'"
+        hint = f"make sure that this works: {command}"
     return InputError(f"importing {module} failed: {reason}", path=path, line=line, hint=hint)
 
 
@@ -261,7 +300,8 @@ def _unknown_name(name: str, parent: Any, module: str) -> InputError:
             f"from {local_file} in the current folder",
             hint=f"rename {local_file}, or set PYTHONPATH=. to use it",
         )
-    where = f"module {module}" if isinstance(parent, ModuleType) else type(parent).__name__
+    kind = "file" if module.endswith(".py") else "module"
+    where = f"{kind} {module}" if isinstance(parent, ModuleType) else type(parent).__name__
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return InputError(
         f"{name!r} was not found in {where}",
@@ -271,6 +311,8 @@ def _unknown_name(name: str, parent: Any, module: str) -> InputError:
 
 def _shadowed_file(module: str) -> str | None:
     """Return the file in the current folder that an installed module of the same name shadows."""
+    if module.endswith(".py"):
+        return None
     top = module.partition(".")[0]
     origin = _origin(top)
     for local_file in (Path(top, "__init__.py"), Path(f"{top}.py")):
