@@ -31,7 +31,7 @@ messages: $(VENV)/.installed-test
 		tests/report/test_screens.py tests/test_docs.py
 
 test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
-	$(BIN)/python -m pytest tests/integration
+	$(BIN)/python -m pytest tests/integration -n auto --dist loadfile
 	$(MAKE) test-lowest
 
 # The tests that use the dependencies most, with the lowest versions that pyproject.toml allows.
