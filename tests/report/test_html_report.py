@@ -240,7 +240,6 @@ def test_missing_extra_is_reported_before_anything_is_read(
     )
     words = [word if word != RUNS[0] else "nowhere.run" for word in words]
     check_refused(command(*words), None, "nowhere.run")
-    (tmp_path / "karat.toml").write_text("not TOML")
     monkeypatch.chdir(tmp_path)
     result = command(*words, "-o", name)
     check_refused(result, None, missing, "pip install 'karat[report]'")

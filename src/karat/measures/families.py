@@ -96,6 +96,8 @@ class Family:
     it reads only the ids of the queries."""
     noun: str = ""
     """The word for one piece of gold of this kind."""
+    target: str = ""
+    """The word for one thing to find."""
     defaults: tuple[str, ...] = ()
     """The measures that are used by default."""
     example: str = ""
@@ -379,6 +381,7 @@ RANK = Family(
     _read_hits,
     gold="judgments",
     noun="judgment",
+    target="relevant item",
     defaults=("nDCG@10", "R@10", "R@100", "RR@10", "Success@10"),
     example="R@10",
     items=("item_id",),
@@ -398,6 +401,7 @@ SPAN = Family(
     _read_spans,
     gold="spans",
     noun="span",
+    target="gold span",
     # With the same k, larger chunks win; a budget of characters is fair to chunks of all sizes.
     defaults=("span.recall@2000c", "span.precision@2000c", "span.iou@2000c"),
     example="span.recall@2000c",
@@ -418,6 +422,7 @@ EVIDENCE = Family(
     _read_evidence,
     gold="evidence",
     noun="evidence text",
+    target="evidence text",
     defaults=(
         "evidence.coverage@10",
         "evidence.coverage@3",

@@ -9,6 +9,7 @@ import polars as pl
 from karat.errors import counted
 from karat.evaluation.reranking import NONE, STAGES, Reranking, available_rerankings
 from karat.evaluation.scores import Scores
+from karat.measures.families import BY_GOLD, RANK
 from karat.report.cells import (
     BETTER,
     DASH,
@@ -24,7 +25,6 @@ from karat.report.document_model import Block, Cell, Column, Document, Notes, Se
 _MOST_RUNS = 3
 """Of more runs than this, only one row each is shown."""
 _EXAMPLES = 8
-NOUNS = {"judgments": "relevant items", "spans": "gold spans", "evidence": "evidence texts"}
 
 
 def reranking_document(reranking: Reranking) -> Document:
@@ -89,9 +89,14 @@ def _before_and_after(rerankings: Sequence[Reranking]) -> Table:
     return Table(columns, rows, f"{measure} before and after reranking", value_legend(rerankings))
 
 
+def targets(reranking: Reranking) -> str:
+    """Return the plural of what is to be found, such as "relevant items"."""
+    return f"{BY_GOLD[reranking.gold].target}s"
+
+
 def value_legend(rerankings: Sequence[Reranking]) -> list[str]:
     """Return what the columns of the values mean."""
-    noun = NOUNS[rerankings[0].gold]
+    noun = targets(rerankings[0])
     legend = []
     if any(significance_mark(one.change) for one in rerankings):
         legend.append(f"{BETTER} significantly better, {WORSE} significantly worse than before")
@@ -107,7 +112,7 @@ def value_legend(rerankings: Sequence[Reranking]) -> list[str]:
 
 
 def _lost_by_stage(rerankings: Sequence[Reranking]) -> Table:
-    several, noun = len(rerankings) > 1, NOUNS[rerankings[0].gold]
+    several, noun = len(rerankings) > 1, targets(rerankings[0])
     columns = [
         *([Column("run", "left")] if several else []),
         Column("lost by", "left"),
@@ -144,7 +149,7 @@ def stage_legend(rerankings: Sequence[Reranking]) -> list[str]:
     legend = [f"{stage}: {meanings[stage]}" for stage in STAGES if lost[stage].any()]
     if (lost.sum_horizontal() > 1).any():
         legend.append("a query counts for the stage that lost most, the earliest of several")
-    if rerankings[0].gold == "judgments" and (per_query["relevant"] > k).any():
+    if rerankings[0].gold == RANK.gold and (per_query["relevant"] > k).any():
         legend.append(f"relevant items: at most {k:,} per query, as no more fit into the top {k:,}")
     return legend
 

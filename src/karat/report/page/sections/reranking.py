@@ -18,9 +18,9 @@ from karat.report.cells import (
     significance_mark,
 )
 from karat.report.documents.reranking import (
-    NOUNS,
     reranking_notes,
     stage_legend,
+    targets,
     value_legend,
 )
 from karat.report.page.model import Json, Page
@@ -88,7 +88,7 @@ def reranking_view(page: Page) -> RerankingView | None:
     first = rerankings[0]
     return RerankingView(
         measure=first.measure.name,
-        noun=NOUNS[first.gold],
+        noun=targets(first),
         cutoff=first.cutoff,
         stages=(*STAGES, NONE),
         has_best=any(one.best is not None for one in rerankings),
