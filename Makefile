@@ -26,9 +26,10 @@ test-slow: $(VENV)/.installed-test
 	KARAT_SLOW=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Write the golden files of messages and help texts again, after a text was changed.
-messages: $(VENV)/.installed-test
+messages: $(VENV)/.installed-test $(VENV)/.installed-integration
 	KARAT_UPDATE=1 $(BIN)/python -m pytest tests/test_messages.py tests/test_help.py tests/test_interface.py \
-		tests/report/test_screens.py tests/test_docs.py
+		tests/report/test_screens.py tests/test_docs.py tests/integration/test_howto_pages.py \
+		tests/integration/test_notebooks.py
 
 test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
 	$(BIN)/python -m pytest tests/integration -n auto --dist loadfile
