@@ -18,6 +18,7 @@ MODULES = (
     "data_formats",
     "data_python",
     "fusion",
+    "history",
     "measures",
     "match",
     "evaluation",

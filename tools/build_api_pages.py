@@ -37,8 +37,8 @@ PAGES = {
     ),
     "compare": Page(
         "Compare and gate",
-        "Compare runs with significance tests, and check a run against thresholds.",
-        ("compare", "Comparison", "gate", "Verdict"),
+        "Compare runs with significance tests, check thresholds, and show how measures changed.",
+        ("compare", "Comparison", "gate", "Verdict", "history", "History"),
     ),
     "data": Page(
         "Gold, runs and documents",

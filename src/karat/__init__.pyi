@@ -32,6 +32,8 @@ from karat.evaluation.explanation import Explanation as Explanation
 from karat.evaluation.explanation import explain as explain
 from karat.evaluation.fusion_tuning import FusionTuning as FusionTuning
 from karat.evaluation.fusion_tuning import tune_fusion as tune_fusion
+from karat.evaluation.history import History as History
+from karat.evaluation.history import history as history
 from karat.evaluation.location import Location as Location
 from karat.evaluation.location import locate as locate
 from karat.evaluation.scores import Scores as Scores

@@ -118,8 +118,12 @@ def test_scores_match_their_schema(command, files, measures, options, further):
     words = ["eval", "gold.jsonl", "old.jsonl", "new.jsonl", "-m", measures, *options, *further]
     code, out, _ = command(*words, *FAILURES, "--json", "-o", "s.json")
     assert code == 0
-    check("scores", json.loads(out))
-    assert Path("s.json").read_text() == out
+    document = json.loads(out)
+    check("scores", document)
+    saved = json.loads(Path("s.json").read_text())
+    check("scores", saved)
+    assert saved.pop("provenance")["saved"]
+    assert saved == document
 
 
 def test_every_measure_matches_the_schema(files):
@@ -203,6 +207,18 @@ def test_cache_matches_its_schema(command, tmp_path, monkeypatch, action):
     check("cache", document)
 
 
+@pytest.mark.parametrize("options", [[], ["-m", "RR,P@1", "--last", "2"], ["--by", "commit"]])
+def test_histories_match_their_schema(command, files, options, monkeypatch):
+    for number, run in enumerate(["old", "new", "old"]):
+        monkeypatch.setenv("GITHUB_SHA", str(number) * 40)
+        words = ("eval", "gold.jsonl", f"{run}.jsonl", "-m", "RR,P@1,latency.p99", *FAILURES)
+        assert command(*words, "--history", "scores")[0] == 0
+    code, out, _ = command("history", "scores", *options, "--json", "-o", "h.json")
+    assert code == 0
+    check("history", json.loads(out))
+    assert Path("h.json").read_text() == out
+
+
 RULES = [
     ["RR >= 0.1"],
     ["RR >= 0.9", "latency.p99 <= 1"],
@@ -280,7 +296,11 @@ def texts(tmp_path_factory):
         "verdict": ["gate", *gate],
     }
     fuse = ["old.jsonl", "new.jsonl", "--tune", "gold.jsonl", "-m", "RR", "--method", "weighted"]
-    printing = {"fusion": ["fuse", *fuse, *FAILURES, "--json"], "cache": ["cache", "--json"]}
+    printing = {
+        "fusion": ["fuse", *fuse, *FAILURES, "--json"],
+        "cache": ["cache", "--json"],
+        "history": ["history", "scores.json", "--json"],
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("documents"))
         write_files()
@@ -316,7 +336,7 @@ def test_unknown_key_fails_in_every_object(documents):
             for path in objects(content)
             if not open_here & set(path[-1:]) and path[-2:-1] not in [("per_query",), ("queries",)]
         ]
-        assert len(paths) >= (2 if document == "cache" else 5)
+        assert len(paths) >= (2 if document in ("cache", "history") else 5)
         for path in paths:
             part_at(content, path)["new_key"] = 1
             with pytest.raises(jsonschema.ValidationError):
@@ -350,6 +370,8 @@ def test_unknown_key_fails_in_every_object(documents):
         ("fusion", ("runs",), []),
         ("cache", ("entries", 0, "bytes"), -1),
         ("cache", ("removed",), []),
+        ("history", ("history", 0, "n"), None),
+        ("history", ("by",), "day"),
     ],
 )
 def test_wrong_value_fails(documents, document, path, wrong):

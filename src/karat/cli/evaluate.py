@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,15 @@ from karat.cli.project import project_command
         is_flag=True,
         help="Show the median over the queries next to each value.",
     ),
+    Option(
+        "--history",
+        panel="Output",
+        metavar="FOLDER",
+        setting="history",
+        is_path=True,
+        help="Save the scores in this folder, too, and show earlier ones in .html reports; "
+        "`karat history` shows how they changed.",
+    ),
     WIDE,
     *TEX,
     *REPORT,
@@ -75,6 +85,7 @@ def evaluate_command(
     per_query: bool,
     intervals: bool,
     median: bool,
+    history: str | None,
     wide: bool,
     digits: int,
     caption: str | None,
@@ -88,6 +99,7 @@ def evaluate_command(
 ) -> None:
     """Score runs against gold and print a table with one row per measure, one column per run."""
     from karat.evaluation.evaluator import Evaluator
+    from karat.evaluation.history import check_folder, save, with_earlier
     from karat.format import to_json
     from karat.report import score_files
     from karat.report.documents.scores import scores_document
@@ -98,6 +110,8 @@ def evaluate_command(
     settings = Scoring.of(scoring)
     start_engine(engine, master)
     report = report_options(settings, title, report_texts, full_paths=full_paths)
+    if history is not None:
+        check_folder(history)
     with settings.columns.checked():
         evaluator = Evaluator(
             settings.gold(gold),
@@ -121,8 +135,12 @@ def evaluate_command(
         )
         for score in scores
     ]
+    if history is not None and outputs.pages:
+        report = replace(report, history=with_earlier(scores, history))
     written = [file for path in outputs.files for file in score_files.write(sheets, path)]
     written += outputs.write_pages(scores, by=by, options=report)
+    if history is not None:
+        written.append(save(scores, history))
     if json:
         print(to_json(score_files.json_document(sheets)))
     else:

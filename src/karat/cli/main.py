@@ -24,6 +24,7 @@ from karat.cli.evaluate import evaluate_command
 from karat.cli.explain import explain_command
 from karat.cli.fuse import fuse_command
 from karat.cli.gate import gate_command
+from karat.cli.history import history_command
 from karat.cli.init import init_command
 from karat.cli.locate import locate_command
 from karat.cli.measures import measures_command
@@ -75,6 +76,7 @@ for _command in (
     compare_command,
     explain_command,
     gate_command,
+    history_command,
     run_command,
     validate_command,
     convert_command,

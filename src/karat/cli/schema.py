@@ -9,12 +9,12 @@ from karat.cli.parameters import Argument, command
     "schema",
     Argument(
         "document",
-        metavar="scores|comparison|verdict|run|fusion|cache",
+        metavar="scores|comparison|verdict|run|fusion|history|cache",
         text="The kind of output.",
     ),
 )
 def schema_command(document: str) -> None:
-    """Print the JSON Schema of the JSON output of eval, compare, gate, run, fuse or cache."""
+    """Print the JSON Schema of what a command prints with --json."""
     from karat.format import to_json
     from karat.report.schemas import schema
 

@@ -24,6 +24,7 @@ from karat.data.formats.table_files import (
 )
 from karat.data.list_cut import ListCut
 from karat.errors import InputError, MeasureError
+from karat.evaluation.provenance import Provenance
 from karat.evaluation.scores import Scores
 from karat.files import Source
 from karat.measures import Measure, ScoreTable
@@ -58,6 +59,7 @@ class _ParquetFacts(msgspec.Struct):
     delivered: dict[str, dict[str, float]] = {}
     cluster: str | None = None
     n: dict[str, dict[str, int]] = {}
+    provenance: Provenance | None = None
 
 
 class _JsonCluster(msgspec.Struct):
@@ -89,6 +91,7 @@ class _JsonDocument(msgspec.Struct):
     settings: _ListSettings = msgspec.field(default_factory=_ListSettings)
     queries: list[dict[str, Any]] | None = None
     cluster: _JsonCluster | None = None
+    provenance: Provenance | None = None
 
 
 def holds_scores(source: Any) -> bool:
@@ -134,6 +137,7 @@ def write_parquet(scores: Sequence[Scores], file: IO[bytes]) -> None:
         "notes": {score.name: score.notes for score in scores},
         "delivered": {score.name: score.delivered for score in scores},
         "n": {score.name: _value_counts(score) for score in scores},
+        "provenance": first.provenance.as_dict(),
     }
     metadata = {"karat": msgspec.json.encode(facts).decode()}
     pl.concat(frames).write_parquet(file, metadata=metadata)
@@ -169,6 +173,17 @@ def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:
         # The order of the rows decides which queries a random test or bootstrap draws.
         order = scores.per_query["query_id"].arg_sort()
         return replace(scores, table=scores.table.rows(order), path=os.fspath(path))
+
+
+def saved_run_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the runs in a file of saved scores."""
+    source = Source(path)
+    with _damage_as_input_error(source), suppress_panic_output():
+        if source.ending == ".parquet":
+            metadata = pl.read_parquet_metadata(polars_source(source))["karat"]
+            return list(msgspec.json.decode(metadata, type=_ParquetFacts).counts)
+        document = msgspec.json.decode(source.read(), type=_JsonDocument)
+        return [run.name for run in document.runs]
 
 
 @contextmanager
@@ -226,6 +241,7 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
         notes=tuple(facts.notes.get(name, ())),
         delivered=facts.delivered.get(name, {}),
         preset=facts.preset,
+        saved=facts.provenance,
     ).clustered(facts.cluster)
     return scores, facts.n.get(name, {})
 
@@ -271,6 +287,7 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
         notes=tuple(saved.notes),
         delivered={names.get(name, name): mean for name, mean in saved.delivered.items()},
         preset=document.preset,
+        saved=document.provenance,
     ).clustered(None if document.cluster is None else document.cluster.field)
     value_counts = {
         names[name]: entry.n for name, entry in saved.measures.items() if entry.n is not None

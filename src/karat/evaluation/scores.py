@@ -16,6 +16,7 @@ from karat.conventions import Conventions
 from karat.data.list_cut import ListCut
 from karat.engines.local import ScoredRun
 from karat.errors import InputError
+from karat.evaluation.provenance import Provenance
 from karat.evaluation.remarks import counted_notes, left_out
 from karat.evaluation.result import Result, to_pandas
 from karat.match.evidence import EvidenceMatches, evidence_table
@@ -71,6 +72,8 @@ class Scores(Result):
     cluster : str, default None
         The field of the queries whose values are clusters, as `clustered` sets it. None treats all
         queries as independent.
+    saved : Provenance, default None
+        When scores that were read from a file were saved, and the commit of that time.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Scores(Result):
     path: str | None = None
     preset: str | None = None
     cluster: str | None = None
+    saved: Provenance | None = None
     traced: dict[tuple[str, Measure], Calculation] = field(default_factory=dict, init=False)
     """A cache of calculations that are shown several times, by query and measure."""
 
@@ -151,6 +155,11 @@ class Scores(Result):
             )
             labels = rows["cluster"]
         return replace(self, table=replace(self.table, clusters=labels), cluster=field)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """When the scores were first saved, and the commit of that time; else the present."""
+        return self.saved or Provenance.current()
 
     @property
     def cluster_counts(self) -> ClusterCounts | None:

@@ -25,6 +25,7 @@ def document(result: Result) -> Document:
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.explanation import Explanation
     from karat.evaluation.fusion_tuning import FusionTuning
+    from karat.evaluation.history import History
     from karat.evaluation.location import Location
     from karat.evaluation.reranking import Reranking
     from karat.evaluation.scores import Scores
@@ -36,6 +37,7 @@ def document(result: Result) -> Document:
         comparison,
         explanation,
         fusion,
+        history,
         location,
         reranking,
         scores,
@@ -64,6 +66,8 @@ def document(result: Result) -> Document:
             return location.location_document(result)
         case FusionTuning():
             return fusion.tuning_document(result)
+        case History():
+            return history.history_document(result)
         case Reranking():
             return reranking.reranking_document(result)
     raise _unsupported(result)
@@ -86,6 +90,7 @@ def html(result: Result) -> str:
 def write(result: Result, path: str | os.PathLike[str]) -> None:
     """Write a result in the format that the extension names."""
     from karat.evaluation.comparison import Comparison
+    from karat.evaluation.history import History
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import GateEntry, Verdict
 
@@ -105,6 +110,10 @@ def write(result: Result, path: str | os.PathLike[str]) -> None:
             from karat.report import verdict_files
 
             verdict_files.write([GateEntry(result.run, result)], path)
+        case History():
+            from karat.report import history_files
+
+            history_files.write(result, path)
         case _:
             raise _unsupported(result)
 
@@ -148,16 +157,20 @@ def plot(
     measure: AnyMeasure | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> Any:
-    """Return an Altair chart of scores or of a comparison."""
+    """Return an Altair chart of scores, of a comparison or of a history."""
     from karat.evaluation.comparison import Comparison
+    from karat.evaluation.history import History
     from karat.evaluation.scores import Scores
     from karat.report.charts.plot import plot as plot_scores
+    from karat.report.charts.plot import plot_history
 
     match result:
         case Scores():
             return plot_scores([result], kind, by=by, measure=measure)
         case Comparison():
             return plot_scores(result.scores, kind, by=by, measure=measure, pairs=pairs)
+        case History():
+            return plot_history(result, measure)
     raise _unsupported(result)
 
 

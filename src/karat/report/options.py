@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from karat.config import REPORT_TEXTS
 from karat.errors import InputError
+from karat.evaluation.history import History
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class ReportOptions:
     """The title; None for one made from the names of gold and runs."""
     full_paths: bool = False
     """Whether full paths and the whole command line are shown, instead of base names."""
+    history: History | None = None
+    """The values of earlier scores and of these, for a chart."""
 
     def __post_init__(self) -> None:
         if self.texts < 0:

@@ -25,7 +25,8 @@ def json_document(sheets: Sequence[Sheet]) -> dict[str, Any]:
 
 
 def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    file.write(f"{to_json(json_document(sheets))}\n".encode())
+    provenance = {"provenance": sheets[0].scores.provenance.as_dict()}
+    file.write(f"{to_json(json_document(sheets) | provenance)}\n".encode())
 
 
 def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:

@@ -83,10 +83,17 @@ class ComparisonOptions:
         return [(self.baseline, name) for name in names if name != self.baseline]
 
 
-def compare_pairs(tables: Tables, options: ComparisonOptions | None = None) -> pl.DataFrame:
-    """Compare runs; p-values are corrected over the pairs of each measure."""
+def compare_pairs(
+    tables: Tables,
+    options: ComparisonOptions | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> pl.DataFrame:
+    """Compare runs; p-values are corrected over the pairs of each measure.
+
+    Without `pairs`, the options decide which runs are compared.
+    """
     options = options or ComparisonOptions()
-    rows = _comparison_rows(tables, options)
+    rows = _comparison_rows(tables, options, pairs)
     if options.correction == "tukey":
         return _add_tukey(rows, tables)
     return _add_corrected(rows, options.correction)
@@ -141,17 +148,23 @@ def _required(p: Pair, spread: float, difference: float) -> int | None:
     return None if units is None else math.ceil(units * p.n / p.units)
 
 
-def _pairs(tables: Tables, options: ComparisonOptions) -> list[tuple[str, str, Pair]]:
+def _pairs(
+    tables: Tables,
+    options: ComparisonOptions,
+    names: Sequence[tuple[str, str]] | None = None,
+) -> list[tuple[str, str, Pair]]:
     measures: tuple[Measure, ...] = next(iter(tables.values())).measures
     return [
         (a, b, pair(tables[a], tables[b], measure, (a, b)))
-        for a, b in options.pairs(list(tables))
+        for a, b in (options.pairs(list(tables)) if names is None else names)
         for measure in measures
     ]
 
 
-def _comparison_rows(tables: Tables, options: ComparisonOptions) -> pl.DataFrame:
-    named_pairs = _pairs(tables, options)
+def _comparison_rows(
+    tables: Tables, options: ComparisonOptions, names: Sequence[tuple[str, str]] | None = None
+) -> pl.DataFrame:
+    named_pairs = _pairs(tables, options, names)
     inferences = infer([p for _, _, p in named_pairs], options.test, options.confidence)
     rows = []
     for (a, b, p), inference in zip(named_pairs, inferences, strict=True):

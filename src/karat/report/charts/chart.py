@@ -9,7 +9,7 @@ from typing import Any, Literal
 from karat.markup import brief, shown
 
 _MAX_TEXT = 200
-ChartSection = Literal["results", "cutoffs", "speed"]
+ChartSection = Literal["results", "cutoffs", "speed", "history"]
 
 
 @dataclass(frozen=True)

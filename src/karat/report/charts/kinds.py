@@ -13,6 +13,7 @@ from karat.report.charts.curves import curves, precision_recall, recall_by_chara
 from karat.report.charts.distribution import distribution
 from karat.report.charts.dot_plot import values
 from karat.report.charts.group_map import groups
+from karat.report.charts.history import history_charts
 from karat.report.charts.scatter import scatter
 from karat.report.charts.speed import cost, latency, latency_histogram, stages
 from karat.report.charts.theme import Palette
@@ -63,7 +64,10 @@ def charts(page: Page) -> list[PageChart]:
     chart_input = ChartInput(
         sheets=page.sheets, groups=[], data=page.chart_data, pairs=[], palette=page_palette(page)
     )
-    return [chart.on_page() for make in PAGE_KINDS for chart in make(chart_input)]
+    found = [chart for make in PAGE_KINDS for chart in make(chart_input)]
+    if page.history is not None:
+        found += history_charts(page.history, chart_input.palette)
+    return [chart.on_page() for chart in found]
 
 
 def page_palette(page: Page) -> Palette:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from karat import checks
 from karat.errors import InputError
+from karat.evaluation.history import History
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
 from karat.measures.name_parser import AnyMeasure
 from karat.report.charts.chart import concat_charts
+from karat.report.charts.history import history_charts
 from karat.report.charts.kinds import KINDS, ChartInput
 from karat.report.charts.theme import Palette
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
@@ -72,6 +77,18 @@ def plot(
     return concat_charts(charts)
 
 
+def plot_history(history: History, measure: AnyMeasure | None = None) -> Any:
+    """Return the charts of a history; those of several measures are stacked vertically."""
+    _require_altair()
+    table = history.table
+    if measure is not None:
+        name = parse(measure).name
+        checks.one_of(name, "measure", table["measure"].unique(maintain_order=True))
+        table = table.filter(pl.col("measure") == name)
+    runs = tuple(table["run"].unique(maintain_order=True))
+    return concat_charts(history_charts(replace(history, table=table), Palette(runs)))
+
+
 def _check(kind: str, by: object, measure: object) -> None:
     checks.one_of(kind, "kind of chart", KINDS)
     if by is not None and kind != "groups":
@@ -86,6 +103,10 @@ def _check(kind: str, by: object, measure: object) -> None:
             field="measure",
             hint="omit the argument",
         )
+    _require_altair()
+
+
+def _require_altair() -> None:
     if find_spec("altair") is None:
         raise InputError(
             "charts need Altair, which is not installed",

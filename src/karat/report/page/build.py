@@ -87,6 +87,7 @@ def build_page(
         full_paths=options.full_paths,
         rerankings=rerankings,
         reranking_problems=reranking_problems,
+        history=options.history,
     )
     return replace(page, findings=findings(scores, opened, queries, page.pair))
 

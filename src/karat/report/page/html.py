@@ -44,6 +44,7 @@ _TITLES = {
     "groups": "By group",
     "cutoffs": "By cutoff",
     "speed": "Speed and cost",
+    "history": "History",
     "method": "Method",
 }
 _FINDINGS_SHOWN = 5

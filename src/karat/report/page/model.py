@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.evaluation.history import History
 from karat.evaluation.remarks import main_measure
 from karat.evaluation.reranking import Reranking
 from karat.evaluation.verdict import Verdict
@@ -154,6 +155,8 @@ class Page:
     """Of each run with candidates, what its reranker did."""
     reranking_problems: Sequence[str] = ()
     """Why this is not known of other runs with candidates."""
+    history: History | None = None
+    """The values of earlier scores and of these, if a history was requested."""
 
     @cached_property
     def main_measure(self) -> str:

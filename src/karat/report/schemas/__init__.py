@@ -10,7 +10,7 @@ import msgspec
 
 from karat.errors import InputError
 
-DOCUMENTS = ("scores", "comparison", "verdict", "run", "fusion", "cache")
+DOCUMENTS = ("scores", "comparison", "verdict", "run", "fusion", "history", "cache")
 _DEFS = "#/$defs/"
 
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 from karat.report.charts import PageChart
 
-_PICKERS = {"cutoffs": "Measure", "distribution": "Measure", "latency": "Stage"}
+_PICKERS = {
+    "cutoffs": "Measure",
+    "distribution": "Measure",
+    "latency": "Stage",
+    "history": "Measure",
+}
 """The label of the control that picks a chart of a group."""
 
 
