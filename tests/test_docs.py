@@ -39,7 +39,7 @@ COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 TIMES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*|^time  about .*|^latency\.\w+ \[.*", re.MULTILINE)
 
 
-DATES = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?")
+DATES = re.compile(r"\d{4}-\d\d-\d\d(\s\d\d:\d\d)?")
 
 
 def name_of(page):

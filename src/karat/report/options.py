@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from karat.config import REPORT_TEXTS
 from karat.errors import InputError
-from karat.evaluation.history import History
+
+if TYPE_CHECKING:
+    from karat.evaluation.history import History
 
 
 @dataclass(frozen=True)
