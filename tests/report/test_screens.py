@@ -53,6 +53,8 @@ COMMANDS = [
     "eval live/gold.jsonl live/run.jsonl -m RR -m latency.p50 -m latency.p99 -m cost.mean",
     "eval reranked/gold.jsonl reranked/long.jsonl -m nDCG@10",
     "compare reranked/gold.jsonl reranked/long.jsonl reranked/short.jsonl -m nDCG@10 --moved 0",
+    "history history",
+    "history history -m nDCG@10,RR --by commit",
 ]
 
 

@@ -1,19 +1,37 @@
-"""Six small data sets for golden screens, written to a folder; the same numbers every time."""
+"""Seven small data sets for golden screens, written to a folder; the same numbers every time."""
 
 import json
 import random
+from dataclasses import replace
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
+from karat import evaluate
+from karat.evaluation.provenance import Provenance
+
 
 def write_all(folder: Path) -> None:
-    """Write the data sets: faq, five, twenty, spans, live and reranked."""
+    """Write the data sets: faq, five, twenty, spans, live, reranked and history."""
     write_faq(folder)
     write_runs(folder / "five", n_runs=5, n_queries=60)
     write_runs(folder / "twenty", n_runs=20, n_queries=40)
     write_spans(folder / "spans")
     write_live(folder / "live")
     write_reranked(folder / "reranked")
+    write_history(folder)
+
+
+def write_history(folder: Path) -> None:
+    """Write the saved scores of three runs with the same name, at different times and commits."""
+    gold = folder / "five/gold.jsonl"
+    target = folder / "history"
+    target.mkdir()
+    for number, name in enumerate(["run-4", "run-1", "run-0"]):
+        scores = evaluate(gold, folder / f"five/{name}.jsonl", ["nDCG@10", "RR"])
+        time = datetime(2026, 3, 2 + number, 9, 30, tzinfo=UTC)
+        saved = Provenance(time, str(number + 1) * 40, time, number == 2)
+        replace(scores, name="search", saved=saved).write(target / f"{number}.parquet")
 
 
 def write_faq(folder: Path) -> None:
