@@ -53,7 +53,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Part:
+class CallCosts:
     """The model calls of a stage, of a model, of both, or of the whole run."""
 
     stage: str | None
@@ -75,13 +75,13 @@ class Part:
 class Costs:
     """The cost of the model calls of a run, as far as prices are known."""
 
-    whole: Part
+    whole: CallCosts
     per_query: float | None
     """The mean over the `n` queries for which every call has a price."""
     n: int
-    parts: tuple[Part, ...]
-    stages: tuple[Part, ...]
-    models: tuple[Part, ...]
+    parts: tuple[CallCosts, ...]
+    stages: tuple[CallCosts, ...]
+    models: tuple[CallCosts, ...]
     by_name: bool
     """Whether prices may have been looked up by the name of the model.
 
@@ -194,7 +194,7 @@ def by_stage(timings: UsageTable) -> dict[str, Floats]:
     return times
 
 
-def by_stage_and_model(calls: UsageTable) -> list[Part]:
+def by_stage_and_model(calls: UsageTable) -> list[CallCosts]:
     """Return the calls by stage and model; calls without a price have separate entries."""
     return _parts(_with_prices(calls), ["stage", "model"], separate=["unpriced"])
 
@@ -204,7 +204,7 @@ def _with_prices(calls: UsageTable) -> pl.DataFrame:
     return calls.table.with_columns(usd, usd.is_null().alias("unpriced"))
 
 
-def _parts(table: pl.DataFrame, names: list[str], separate: Sequence[str] = ()) -> list[Part]:
+def _parts(table: pl.DataFrame, names: list[str], separate: Sequence[str] = ()) -> list[CallCosts]:
     tokens = [
         pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
         for name in ("prompt_tokens", "completion_tokens")
@@ -213,7 +213,7 @@ def _parts(table: pl.DataFrame, names: list[str], separate: Sequence[str] = ()) 
     keys = [*names, *separate]
     groups = table.group_by(keys).agg(pl.len().alias("calls"), *tokens, unpriced, "usd")
     return [
-        Part(
+        CallCosts(
             stage=row.get("stage"),
             model=row.get("model"),
             calls=row["calls"],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from karat.errors import counted
 from karat.evaluation.estimate import Estimate
-from karat.evaluation.usage import QUANTITIES, Part, Usage, load
+from karat.evaluation.usage import QUANTITIES, CallCosts, Usage, load
 from karat.format import amount, duration
 from karat.report.cells import DASH
 from karat.report.document_model import (
@@ -75,7 +75,7 @@ def _costs(usage: Usage) -> Table:
     return Table(columns, rows, n_labels=2)
 
 
-def _cost_cells(part: Part, stage: str | None, model: str | None) -> list[Cell]:
+def _cost_cells(part: CallCosts, stage: str | None, model: str | None) -> list[Cell]:
     names = [Cell(DASH if name is None else name) for name in (stage, model)]
     numbers = (part.calls, part.prompt_tokens, part.completion_tokens)
     counts = [Cell(DASH if count is None else f"{count:,}") for count in numbers]
