@@ -187,6 +187,44 @@ def test_embedder_is_an_option_of_a_run(kind, tmp_path, monkeypatch, command):
     assert stored["item_id"].equals(expected.results["item_id"])
 
 
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The FAQ and its queries as files in the current folder, next to an embedder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "letters_of_files.py").write_text("from support.retrieval import letters\n")
+    rows = [json.dumps({"doc_id": name, "text": text}) for name, text in FAQ.items()]
+    (tmp_path / "docs.jsonl").write_text("\n".join(rows))
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
+
+
+EMBEDDER = ("--embedder", "letters_of_files:letters")
+
+
+def test_exact_limit_of_zero_is_passed(files, command):
+    pytest.importorskip("usearch")
+    words = ("-r", "dense:docs.jsonl", *EMBEDDER, "--exact-limit", "0")
+    code, _, err = command("run", "q.tsv", "-o", "run.jsonl", *words)
+    assert code == 0, err
+    assert karat.Run.read("run.jsonl").settings["search"].startswith("approximate, usearch ")
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("rrf_k", ("--rrf-k", "0")),
+        ("chunk_size", ("--chunker", "recursive", "--chunk-size", "0")),
+        ("chunk_overlap", ("--chunker", "fixed", "--chunk-size", "5", "--chunk-overlap", "5")),
+    ],
+)
+def test_number_that_is_not_valid_is_an_error_of_the_command(field, words, files, command):
+    code, _, err = command(
+        "run", "q.tsv", "-r", "hybrid:docs.jsonl", "-o", "run.jsonl", *EMBEDDER, *words
+    )
+    assert (code, err.count("error:")) == (2, 1)
+    assert f"error: {field}: must be" in err
+
+
 # Endpoints
 
 
