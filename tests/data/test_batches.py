@@ -6,6 +6,7 @@ Batches are made tiny, so that small files are read in many of them.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import resource
@@ -96,6 +97,23 @@ def test_batches_give_the_scores_of_the_whole_run(tmp_path, spill_parent, ending
     assert evaluated(path, memory=1) == evaluated(path)
     assert RunSource(path, 1).is_large
     assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_reranking_of_a_run_in_batches_states_the_limit_and_how_to_raise_it(tmp_path):
+    line = {"query_id": "q1", "results": ["d1"], "candidates": ["d2", "d1"]}
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(line))
+    scores = karat.evaluate({"q1": ["d1"]}, path, "nDCG@10", memory=1)
+    with pytest.raises(InputError) as error:
+        scores.reranking()
+    assert error.value.field == "candidates"
+    assert "--memory" in error.value.hint
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the reason is shown once
+        shown = str(scores)
+    assert "saved scores" not in shown
+    assert (shown.count("memory limit"), shown.count("--memory")) == (1, 1)
 
 
 @pytest.mark.usefixtures("tiny_batches")

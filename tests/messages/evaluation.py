@@ -230,6 +230,10 @@ def reranking_of_saved():
 
 case("a run has no candidates", lambda: reranking(run=NEW))
 case("saved scores have no candidates", reranking_of_saved)
+case(
+    "scores of Spark have no candidates",
+    lambda: replace(evaluate(GOLD, RERANKED, "RR@1"), scored_run=None).reranking(),
+)
 case("candidates are compared by another measure", lambda: reranking(by="RR@1"))
 case(
     "candidates of scores without gold",
