@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from karat.cache import cached_entries
 from karat.errors import InputError
 from karat.live.retrievers import BM25, Dense, Hybrid
 from oracles import retrieval as oracle
-from support.live_server import send, serving
+from support.live_server import saying, send, serving
 from support.retrieval import FAQ, QUERIES, letters
 
 VECTORS = st.lists(st.integers(-3, 3), min_size=3, max_size=3)
@@ -282,7 +283,7 @@ def test_endpoint_is_tried_again_after_temporary_failures(monkeypatch):
 
     with serving(respond) as server:
         retriever = Dense(FAQ, embedder=url(server), embedding_model="m")
-        assert len(server.requests) == 3
+        assert len(server.requests) == 4
         assert retriever.search("refund")
 
 
@@ -327,17 +328,59 @@ def test_endpoint_that_changes_its_dimension_while_indexing_is_an_error():
     assert cached_entries() == []
 
 
-def test_endpoint_that_changes_its_dimension_for_queries_fails_the_run():
-    with serving(embeddings(lambda number: 16 if number == 0 else 8)) as server:
-        retriever = Dense(FAQ, embedder=url(server), embedding_model="m", cache=False)
-        run = karat.retrieve(retriever, QUERIES, fail_on_error=1)
-    assert run.failed == 3
-    assert "8 dimensions" in run.errors["message"][0]
-    assert run.errors["attempts"].to_list() == [1, 1, 1]
+def changing_after(count):
+    """Answer with 16 dimensions first, and with 8 after some requests."""
+    return embeddings(lambda number: 16 if number < count else 8)
+
+
+def run_words(kind, server):
+    return (
+        "run", "q.tsv", "-r", f"{kind}:docs.jsonl", "-o", "run.jsonl", "-j", "1",
+        "--embedder", url(server), "--embedding-model", "m", "--fail-on-error", "1",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["dense", "hybrid"])
+def test_endpoint_that_changes_its_dimension_after_the_corpus_is_one_error(kind, files, command):
+    with serving(changing_after(1)) as server:
+        code, _, err = command(*run_words(kind, server))
+    assert (code, err.count("error:")) == (2, 1)
+    assert "8 dimensions" in err
+    assert len(server.requests) == 2
+    assert cached_entries() == []
+    assert not Path("run.jsonl").exists()
+
+
+@pytest.mark.parametrize("kind", ["dense", "hybrid"])
+@pytest.mark.parametrize("answered", [0, 2])
+def test_endpoint_that_changes_its_dimension_during_the_run_stops_it(
+    kind, answered, files, command
+):
+    with serving(changing_after(2 + answered)) as server:
+        code, _, err = command(*run_words(kind, server))
+    assert (code, err.count("error:")) == (2, 1)
+    assert "again" in err
+    assert len(server.requests) == 2 + answered + 1
+    assert not Path("run.jsonl").exists()
+
+
+def test_answers_of_an_earlier_run_are_kept_if_the_dimension_changes(files, command):
+    numbers, busy = iter(range(100)), saying(b"busy", 400)
+
+    def respond(handler, request):
+        number = next(numbers)
+        respond_now = busy if number == 4 else embeddings(lambda _: 16 if number < 6 else 8)
+        respond_now(handler, request)
+
+    with serving(respond) as server:
+        assert command(*run_words("dense", server))[0] == 0  # the last query failed
+        code, _, err = command(*run_words("dense", server))
+    assert (code, "8 dimensions" in err) == (2, True)
+    assert karat.Run.read("run.jsonl").query_ids.to_list() == ["q1", "q2"]
 
 
 def test_stored_vectors_of_a_changed_model_are_built_again():
-    with serving(embeddings(lambda number: 16 if number == 0 else 8)) as server:
+    with serving(changing_after(2)) as server:
         options = {"embedder": url(server), "embedding_model": "m"}
         Dense(FAQ, **options)
         with pytest.warns(karat.KaratWarning, match="other vectors"):
@@ -352,7 +395,7 @@ def test_failing_query_of_an_endpoint_is_tried_again_by_the_run(monkeypatch):
     numbers = iter(range(100))
 
     def respond(handler, request):
-        if next(numbers) == 1:
+        if next(numbers) == 2:
             send(handler, b"busy", 503)
         else:
             answer(handler, request)
@@ -382,7 +425,7 @@ def test_connection_that_the_server_closed_is_opened_again():
     with serving(respond) as server:
         retriever = Dense(FAQ, embedder=url(server), embedding_model="m", cache=False)
         assert [bool(retriever.search(query)) for query in QUERIES.values()] == [True] * 3
-    assert len(server.connections) == 4
+    assert len(server.connections) == 5
 
 
 def test_vectors_of_a_function_without_a_name_are_not_stored():
