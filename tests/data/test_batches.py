@@ -117,6 +117,16 @@ def test_reranking_of_a_run_in_batches_states_the_limit_and_how_to_raise_it(tmp_
 
 
 @pytest.mark.usefixtures("tiny_batches")
+def test_chunks_against_gold_of_documents_are_reported_for_batches(tmp_path):
+    table = ROWS.with_columns(doc_id="item_id", item_id=pl.col("item_id") + "#0", start=0, end=5)
+    path = tmp_path / "chunks.jsonl"
+    karat.Run.of(table).write(path)
+    messages = evaluated(path, memory=1)[-1]
+    assert sum("--level doc" in message for message in messages) == 1
+    assert messages == evaluated(path)[-1]
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_parts_in_several_files_are_one_run(tmp_path):
     for number in range(3):
         part = ROWS.filter(pl.col("query_id").str.len_chars() == number)
