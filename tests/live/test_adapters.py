@@ -17,7 +17,7 @@ import karat
 from karat.data.formats.native_run import ResultRow
 from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.retrievers.answers import Fields
-from karat.live.retrievers.resolve import resolve_retriever
+from karat.live.retrievers.resolve import import_object, resolve_retriever
 from support.errors import refused
 
 GIVEN = Search(
@@ -654,6 +654,24 @@ class TestSpecs:
         error = refused_target(spec)
         assert repr(spec) in error.problem
         assert hint in error.hint
+
+    @pytest.mark.parametrize(
+        ("role", "allowed", "refused"),
+        [
+            ("embedder", "wordllama", "bm25:"),
+            ("reranker", "https://host/v1/rerank", "bm25:"),
+            ("tokenizer", "package.module:name", "http"),
+        ],
+    )
+    def test_hint_fits_the_role_of_the_object(self, here, role, allowed, refused):
+        (here / "program").touch()
+        for spec in ("cohere", "program"):
+            with pytest.raises(karat.InputError) as caught:
+                import_object(spec, role)
+            assert caught.value.field == role
+            assert allowed in caught.value.hint
+            assert refused not in caught.value.hint
+            assert "cmd:" not in caught.value.hint
 
     @pytest.mark.parametrize(
         "spec",

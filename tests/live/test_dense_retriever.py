@@ -167,6 +167,13 @@ def test_invalid_weights_are_errors(weights):
     assert caught.value.field == "weights"
 
 
+def test_embedder_may_be_in_a_file(files, command):
+    words = ("-r", "dense:docs.jsonl", "--embedder", "letters_of_files.py:letters")
+    code, _, err = command("run", "q.tsv", "-o", "run.jsonl", *words)
+    assert code == 0, err
+    assert karat.Run.read("run.jsonl").settings["embedder"] == "letters_of_files.py:letters"
+
+
 @pytest.mark.parametrize("kind", ["dense", "hybrid"])
 def test_embedder_is_an_option_of_a_run(kind, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)

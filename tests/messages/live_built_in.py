@@ -101,6 +101,7 @@ case(
     "usearch is not installed",
     lambda: without("dense", lambda: Dense(FAQ, embedder=letters, exact_limit=1)),
 )
+built("an embedder is not a name", Dense, embedder="ada")
 built("an embedder is not a function", Dense, embedder=7)
 built("an embedder fails", Dense, embedder=lambda texts: 1 / 0)
 built("an embedder returns too few vectors", Dense, embedder=lambda texts: [[1.0]])
@@ -186,6 +187,7 @@ def reranked(name: str, reranker, search=lambda query: ITEMS) -> None:
     )
 
 
+reranked("a reranker is not a name", "cohere")
 reranked("a reranker is not a function", 7)
 reranked("a reranker returns too few scores", lambda query, texts: [1.0])
 reranked("a reranker returns nothing", lambda query, texts: None)
