@@ -127,6 +127,17 @@ def test_chunks_against_gold_of_documents_are_reported_for_batches(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny_batches")
+def test_misspelled_keys_are_reported_for_batches(tmp_path):
+    path = tmp_path / "run.jsonl"
+    lines = [{"query_id": query, "results": list(items)} for query, items in GOLD.items()]
+    lines[20]["candiates"] = ["d1"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    messages = evaluated(path, memory=1)[-1]
+    assert sum("'candiates'" in message for message in messages) == 1
+    assert messages == evaluated(path)[-1]
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_parts_in_several_files_are_one_run(tmp_path):
     for number in range(3):
         part = ROWS.filter(pl.col("query_id").str.len_chars() == number)
