@@ -124,6 +124,7 @@ def test_tuning_uses_the_conventions_of_the_project(command, folder):
         ["bm25.run", "dense.jsonl", "-o", "absent/fused.jsonl"],
         ["bm25.run", "dense.jsonl", "-o", "bm25.run"],
         ["bm25.run", "absent.run", "-o", "fused.jsonl"],
+        ["bm25.run", "bm25.run", "-o", "fused.jsonl"],
         ["bm25.run", "dense.jsonl", "-o", "fused.jsonl", "--method", "rff"],
         ["bm25.run", "dense.jsonl", "-o", "fused.jsonl", "--weights", "a,b"],
         ["bm25.run", "dense.jsonl", "-o", "fused.jsonl", "--tune", "gold.qrels", "--k", "10"],
@@ -151,3 +152,21 @@ def test_tuning_stops_if_too_many_queries_of_a_run_failed(command, folder):
     assert (code, out) == (2, "")
     assert "--fail-on-error" in err
     assert command(*words, "--fail-on-error", "0.1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--seed", "0"),
+        ("--folds", "5"),
+        ("-m", "RR"),
+        ("--fail-on-error", "1"),
+        ("--gold-format", "trec"),
+    ],
+)
+def test_option_of_tuning_without_tuning_is_an_error(command, folder, words):
+    code, out, err = command("fuse", "bm25.run", "dense.jsonl", "-o", "fused.jsonl", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {words[0].replace('-m', '--measure')}: ")
+    assert "--tune" in err
+    assert not (folder / "fused.jsonl").exists()

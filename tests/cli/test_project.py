@@ -89,6 +89,17 @@ def test_run_without_arguments_uses_the_project_and_makes_the_run_of_the_others(
     assert command("gate")[0] == 0
 
 
+def test_zero_in_the_file_is_used_and_shown(command, here):
+    rows = ["short", f"short {'filler ' * 50}"]
+    lines = [json.dumps({"doc_id": f"d{n}", "text": text}) for n, text in enumerate(rows)]
+    (here / "docs.jsonl").write_text("\n".join(lines))
+    configure('[retriever]\nspec = "bm25:docs.jsonl"\noutput = "run.jsonl"\nb = 0\n')
+    code, _, err = command("run", "gold.jsonl", "--no-progress")
+    assert code == 0, err
+    assert used(err) == "spec=bm25:docs.jsonl, b=0.0, output=run.jsonl"
+    assert karat.Run.read("run.jsonl").settings["b"] == 0
+
+
 def test_command_line_takes_precedence_over_the_file(command, here):
     configure(TWO_RUNS + "top_k = 1\n")
     code, out, err = command("eval", "second.jsonl", "-m", "RR", "--top-k", "2", "--json")

@@ -316,6 +316,7 @@ def test_dry_run_reports_failed_queries(run):
         (["-o", "run.jsonl", "--fail-on-error", "7"], "fail_on_error", "7"),
         (["-o", "run.jsonl", "--header", "secret"], "--header", " 1 "),
         (["-o", "run.jsonl", "--body", "[1]"], "--body", ""),
+        (["-o", "run.jsonl", "--body", ""], "--body", "not JSON"),
         (["-o", "run.jsonl", "--body", "{"], "--body", "line 1 column 2"),
         (["-o", "run.jsonl", "--body", '{"a":' + "9" * 5000 + "}"], "--body", "digits"),
         (["-o", "run.jsonl", "--body", '{"a":' + "[" * 10**5], "--body", "nested"),

@@ -6,6 +6,7 @@ Batches are made tiny, so that small files are read in many of them.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import resource
@@ -96,6 +97,44 @@ def test_batches_give_the_scores_of_the_whole_run(tmp_path, spill_parent, ending
     assert evaluated(path, memory=1) == evaluated(path)
     assert RunSource(path, 1).is_large
     assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_reranking_of_a_run_in_batches_states_the_limit_and_how_to_raise_it(tmp_path):
+    line = {"query_id": "q1", "results": ["d1"], "candidates": ["d2", "d1"]}
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(line))
+    scores = karat.evaluate({"q1": ["d1"]}, path, "nDCG@10", memory=1)
+    with pytest.raises(InputError) as error:
+        scores.reranking()
+    assert error.value.field == "candidates"
+    assert "--memory" in error.value.hint
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the reason is shown once
+        shown = str(scores)
+    assert "saved scores" not in shown
+    assert (shown.count("memory limit"), shown.count("--memory")) == (1, 1)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_chunks_against_gold_of_documents_are_reported_for_batches(tmp_path):
+    table = ROWS.with_columns(doc_id="item_id", item_id=pl.col("item_id") + "#0", start=0, end=5)
+    path = tmp_path / "chunks.jsonl"
+    karat.Run.of(table).write(path)
+    messages = evaluated(path, memory=1)[-1]
+    assert sum("--level doc" in message for message in messages) == 1
+    assert messages == evaluated(path)[-1]
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_misspelled_keys_are_reported_for_batches(tmp_path):
+    path = tmp_path / "run.jsonl"
+    lines = [{"query_id": query, "results": list(items)} for query, items in GOLD.items()]
+    lines[20]["candiates"] = ["d1"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    messages = evaluated(path, memory=1)[-1]
+    assert sum("'candiates'" in message for message in messages) == 1
+    assert messages == evaluated(path)[-1]
 
 
 @pytest.mark.usefixtures("tiny_batches")

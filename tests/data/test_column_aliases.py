@@ -90,6 +90,50 @@ def test_a_key_that_looks_misspelled_is_a_warning(key):
     assert gold.fields == [key]
 
 
+def as_file(lines, folder):
+    path = folder / "run.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("candiates", ["a"]), ("Candidates", ["a"]), ("call", [{"model": "m"}]), ("latency", 3)],
+)
+def test_a_key_of_a_run_that_looks_misspelled_is_a_warning(key, value, is_file, tmp_path):
+    lines = [{"query_id": "q", "results": ["a"]}, {"query_id": "r", "results": ["a"], key: value}]
+    with pytest.warns(KaratWarning, match=repr(key)):
+        karat.Run.open(as_file(lines, tmp_path) if is_file else lines)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize("key", ["resutls", "retreived_ids", "Results"])
+def test_misspelled_results_are_named_by_the_error(key, is_file, tmp_path):
+    lines = [{"query_id": "q", key: ["a"]}]
+    with pytest.raises(InputError) as error:
+        karat.Run.open(as_file(lines, tmp_path) if is_file else lines)
+    assert error.value.field == key
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("result", ["a"]),  # the line has results
+        ("num_candidates", 50),
+        ("user_id", "x"),
+        ("relevant", ["a"]),
+        ("category", "billing"),
+    ],
+)
+def test_other_keys_of_a_run_are_no_misspellings(key, value, is_file, tmp_path):
+    lines = [{"query_id": "q", "results": ["a"], key: value}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        karat.Run.open(as_file(lines, tmp_path) if is_file else lines)
+
+
 @pytest.mark.parametrize(
     "key", ["category", "difficulty", "query_type", "answer", "topic", "title"]
 )

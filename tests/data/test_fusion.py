@@ -219,7 +219,7 @@ def test_depth_cuts_each_list():
 
 
 def test_settings_and_name_survive_a_file(tmp_path):
-    runs = {"bm25": {"q": {"a": 1.0}}, "dense": {"q": {"b": 2.0}}}
+    runs = {"bm25": {"q": {"a": 1.0}}, "dense": {"q": {"b": 2.0, "a": 0.0}}}
     fused = karat.fuse(runs, "weighted", weights=[1, 3], normalization="none")
     fused.write(tmp_path / "fused.jsonl")
     read = Run.read(tmp_path / "fused.jsonl")
@@ -234,7 +234,7 @@ def test_settings_and_name_survive_a_file(tmp_path):
 
 
 def test_integer_and_float_parameters_are_the_same_setting():
-    runs = [{"q": ["a"]}, {"q": ["b"]}]
+    runs = [{"q": ["a"]}, {"q": ["b", "a"]}]
     assert str(karat.fuse(runs, k=60.0).settings) == str(karat.fuse(runs, k=60).settings)
 
 
@@ -279,7 +279,7 @@ def test_offsets_and_texts_come_from_the_first_run_that_has_them():
 
 def test_items_without_contents_have_nulls():
     one = Run.of(pl.DataFrame({"query_id": ["q"], "item_id": ["a"], "text": ["A"]}))
-    results = karat.fuse([one, {"q": ["b"]}]).results
+    results = karat.fuse([one, {"q": ["b", "a"]}]).results
     assert dict(results.select("item_id", "text").rows()) == {"a": "A", "b": None}
 
 
@@ -288,15 +288,58 @@ def test_unit_of_offsets_is_kept():
         {"query_id": ["q"], "item_id": ["a"], "doc_id": ["d"], "start": 0, "end": 1}
     )
     one = Run.of(rows, offsets="utf16")
-    assert karat.fuse([one, {"q": ["b"]}]).offsets == "utf16"
+    assert karat.fuse([one, {"q": ["b", "a"]}]).offsets == "utf16"
     with refused(field="offsets"):
         karat.fuse([one, Run.of(rows)])
 
 
 def test_repeated_items_count_once_and_later_items_move_up():
     with pytest.warns(KaratWarning, match="repeats an earlier item"):
-        fused = karat.fuse([{"q": ["a", "a", "b"]}, {"q": ["c"]}], k=0)
-    assert lists_of(fused)["q"] == [("c", 1.0), ("a", 1.0), ("b", 0.5)]
+        fused = karat.fuse([{"q": ["a", "a", "b"]}, {"q": ["c", "b"]}], k=0)
+    assert lists_of(fused)["q"] == [("c", 1.0), ("b", 1.0), ("a", 1.0)]
+
+
+def warning_of(runs):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        karat.fuse(runs)
+    assert len(caught) < 2
+    return str(caught[0].message) if caught else None
+
+
+def test_runs_with_other_ids_are_reported_with_examples():
+    runs = {"chunks": {"q": ["d1#0", "d1#1"]}, "documents": {"q": ["d1", "d2", "d3", "d4"]}}
+    assert warning_of(runs).splitlines()[1:] == [
+        "  in 'chunks': 'd1#0', 'd1#1'",
+        "  in 'documents': 'd1', 'd2', 'd3'",
+    ]
+
+
+def test_the_run_with_other_ids_is_named_if_the_others_agree():
+    runs = {"one": {"q": ["a", "b"]}, "two": {"q": ["b"]}, "other": {"q": ["B"]}}
+    first, *examples = warning_of(runs).splitlines()
+    assert "'other'" in first
+    assert "'one'" not in first
+    assert examples == ["  in 'other': 'B'", "  in 'one': 'a', 'b'", "  in 'two': 'b'"]
+
+
+def test_an_item_in_common_for_another_query_is_not_in_common():
+    assert warning_of([{"q": ["a"], "r": ["b"]}, {"q": ["b"], "r": ["a"]}]) is not None
+    assert warning_of([{"q": ["a"], "r": ["b"]}, {"q": ["a"], "r": ["c"]}]) is None
+
+
+@pytest.mark.parametrize("other", [{"q": [], "r": ["a"]}, {"q": [], "r": []}])
+def test_lists_without_another_list_are_not_compared(other):
+    assert warning_of([{"q": ["a"], "r": []}, other]) is None
+
+
+def test_the_same_file_twice_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "bm25.run"
+    path.write_text("q Q0 d 1 1.0 t\n")
+    for runs in ([path, "bm25.run"], {"one": path, "two": path}):
+        with refused(field="runs"):
+            karat.fuse(runs)
 
 
 def test_query_of_one_run_is_fused_from_that_run():

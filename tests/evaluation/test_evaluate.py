@@ -1,6 +1,7 @@
 """evaluate, Evaluator and Scores: what they take and what they return."""
 
 import math
+import warnings
 from decimal import Decimal
 
 import polars as pl
@@ -411,6 +412,42 @@ def test_arguments_next_to_complete_data_are_applied_or_refused():
     with refused() as error:
         karat.Gold.of(GOLD, judgments=GOLD)
     assert "judgments" in error.value.problem
+
+
+CHUNKS = [
+    {"query_id": query, "results": [{"id": f"{doc}#0", "doc_id": doc, "start": 0, "end": 5}]}
+    for query, doc in (("q1", "d1"), ("q2", "d2"), ("q3", "d3"))
+]
+DOCUMENT_GOLD = {"q1": ["d1"], "q2": ["d2"], "q3": ["d9"]}
+
+
+def ids_warning(runs, level="item"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        karat.Evaluator(DOCUMENT_GOLD, "RR", level=level).all(runs)
+    assert len(caught) < 2
+    return str(caught[0].message) if caught else ""
+
+
+def test_chunks_against_gold_of_documents_give_a_warning_that_names_the_level():
+    assert '--level doc (level="doc")' in ids_warning({"chunks": CHUNKS})
+    assert ids_warning({"chunks": CHUNKS}, level="doc") == ""
+
+
+def test_the_warning_names_the_run_of_chunks_among_runs_of_documents():
+    documents = [
+        {"query_id": query, "results": [{"id": doc, "doc_id": doc}]}
+        for query, (doc,) in DOCUMENT_GOLD.items()
+    ]
+    message = ids_warning({"documents": documents, "chunks": CHUNKS})
+    assert "'chunks'" in message
+    assert "--level doc" in message
+    assert ids_warning({"documents": documents, "other": {"q1": ["x"]}}) == ""
+
+
+def test_other_document_ids_do_not_suggest_the_level():
+    run = [{"query_id": "q1", "results": [{"id": "x#0", "doc_id": "x", "start": 0, "end": 5}]}]
+    assert "--level" not in ids_warning({"run": run})
 
 
 def test_ids_missing_from_the_run_give_a_warning_without_relevant_items():

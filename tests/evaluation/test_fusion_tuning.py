@@ -98,8 +98,15 @@ def test_order_of_rows_does_not_matter_and_the_seed_does():
 
 def test_default_is_kept_if_nothing_is_better():
     gold = {query: ["a"] for query in QUERIES}
-    runs = [{query: ["a"] for query in QUERIES}, {query: ["b"] for query in QUERIES}]
+    runs = [{query: ["a"] for query in QUERIES}, {query: ["b", "a"] for query in QUERIES}]
     assert karat.tune_fusion(gold, runs, "R@5").parameters == {"k": 60}
+
+
+def test_runs_with_other_ids_are_reported():
+    gold = {query: ["a"] for query in QUERIES}
+    runs = [{query: ["a"] for query in QUERIES}, {query: ["b"] for query in QUERIES}]
+    with pytest.warns(karat.KaratWarning, match="no item is in more than one run"):
+        karat.tune_fusion(gold, runs, "R@5")
 
 
 def test_measure_of_the_lowest_values_is_minimized():

@@ -488,11 +488,17 @@ class TestLanceDB:
             for n, row in enumerate(ROWS)
         ]
 
-    def test_table_with_a_full_text_index(self, rows, tmp_path):
+    @pytest.fixture(params=["with vectors", "without vectors"])
+    def stored_rows(self, rows, request):
+        if request.param == "with vectors":
+            return rows
+        return [{key: row[key] for key in row if key != "vector"} for row in rows]
+
+    def test_table_with_a_full_text_index(self, stored_rows, tmp_path):
         import lancedb
         from lancedb.index import FTS
 
-        table = lancedb.connect(tmp_path).create_table("chunks", rows)
+        table = lancedb.connect(tmp_path).create_table("chunks", stored_rows)
         table.create_index("text", config=FTS())
         retriever, results = asked(table, "refunds paid")
         check_places(results)
@@ -501,11 +507,11 @@ class TestLanceDB:
         assert retriever.accepts == {"top_k"}
         check_run(table)
 
-    def test_async_table(self, rows, tmp_path):
+    def test_async_table(self, stored_rows, tmp_path):
         import lancedb
         from lancedb.index import FTS
 
-        table = lancedb.connect(tmp_path).create_table("chunks", rows)
+        table = lancedb.connect(tmp_path).create_table("chunks", stored_rows)
         table.create_index("text", config=FTS())
 
         async def ask():

@@ -17,7 +17,7 @@ import karat
 from karat.data.formats.native_run import ResultRow
 from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.retrievers.answers import Fields
-from karat.live.retrievers.resolve import resolve_retriever
+from karat.live.retrievers.resolve import import_object, resolve_retriever
 from support.errors import refused
 
 GIVEN = Search(
@@ -455,7 +455,11 @@ class TestLibraries:
         assert caught[0].filename == __file__
         assert run.settings["own_top_k"] == 4
 
-    def test_lancedb(self):
+    @pytest.mark.parametrize(
+        ("column", "options"),
+        [("fixed_size_list<item: float>[3]", {}), ("string", {"query_type": "fts"})],
+    )
+    def test_lancedb(self, column, options):
         class Query:
             def __init__(self, query):
                 self.query = query
@@ -470,15 +474,22 @@ class TestLibraries:
 
                 return SimpleNamespace(to_list=to_list)
 
-        async def search(self, query):
+        def search(self, query, **how):
+            assert how == options
+            return Query(query)
+
+        async def search_async(self, query, **how):
+            assert how == options
             return AsyncQuery(query)
 
-        table = like("Table", "lancedb.table", search=lambda self, query: Query(query))
+        async def schema_async(self):
+            return schema
+
+        schema = [SimpleNamespace(type=column)]
+        table = like("Table", "lancedb.table", search=search, schema=schema)
         assert calls_of(table()) == (["refunds", 3], {"top_k"})
-        assert calls_of(like("AsyncTable", "lancedb.table", search=search)()) == (
-            ["refunds", 3],
-            {"top_k"},
-        )
+        table = like("AsyncTable", "lancedb.table", search=search_async, schema=schema_async)
+        assert calls_of(table()) == (["refunds", 3], {"top_k"})
 
 
 class FakePipeline:
@@ -654,6 +665,24 @@ class TestSpecs:
         error = refused_target(spec)
         assert repr(spec) in error.problem
         assert hint in error.hint
+
+    @pytest.mark.parametrize(
+        ("role", "allowed", "refused"),
+        [
+            ("embedder", "wordllama", "bm25:"),
+            ("reranker", "https://host/v1/rerank", "bm25:"),
+            ("tokenizer", "package.module:name", "http"),
+        ],
+    )
+    def test_hint_fits_the_role_of_the_object(self, here, role, allowed, refused):
+        (here / "program").touch()
+        for spec in ("cohere", "program"):
+            with pytest.raises(karat.InputError) as caught:
+                import_object(spec, role)
+            assert caught.value.field == role
+            assert allowed in caught.value.hint
+            assert refused not in caught.value.hint
+            assert "cmd:" not in caught.value.hint
 
     @pytest.mark.parametrize(
         "spec",

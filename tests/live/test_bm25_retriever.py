@@ -178,20 +178,26 @@ def test_command_runs_over_every_form_of_a_corpus(form, tmp_path, command):
     assert run.settings["stemmer"] == "english"
 
 
-def test_command_passes_options(tmp_path, command):
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"chunk_size": 20, "chunk_overlap": 5, "k1": 1.2, "b": 0.75},
+        {"chunk_size": 20, "chunk_overlap": 0, "k1": 0, "b": 0},
+    ],
+    ids=["numbers", "zeros"],
+)
+def test_command_passes_options(tmp_path, command, expected):
     corpus = write_corpus(tmp_path, "jsonl")
     queries = tmp_path / "queries.tsv"
     queries.write_text("q1\tdays\n")
     output = tmp_path / "run.jsonl"
-    words = ["--chunker", "fixed", "--chunk-size", "20", "--chunk-overlap", "5"]
-    words += ["--k1", "1.2", "--b", "0.75", "--stemmer", "porter", "--stop-words", "none"]
+    expected |= {"chunker": "fixed", "stemmer": "porter", "stop_words": "none"}
+    words = [w for name, value in expected.items() for w in (f"--{name.replace('_', '-')}", value)]
     code, _, err = command(
         "run", queries, "-r", f"bm25:{corpus}", "-o", output, "--no-progress", *words
     )
     assert code == 0, err
     settings = karat.Run.read(output).settings
-    expected = {"chunker": "fixed", "chunk_size": 20, "chunk_overlap": 5, "k1": 1.2, "b": 0.75}
-    expected |= {"stemmer": "porter", "stop_words": "none"}
     assert {name: settings[name] for name in expected} == expected
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from karat.cache import cached_entries
 from karat.errors import InputError
 from karat.live.retrievers import BM25, Dense, Hybrid
 from oracles import retrieval as oracle
-from support.live_server import send, serving
+from support.live_server import saying, send, serving
 from support.retrieval import FAQ, QUERIES, letters
 
 VECTORS = st.lists(st.integers(-3, 3), min_size=3, max_size=3)
@@ -166,6 +167,13 @@ def test_invalid_weights_are_errors(weights):
     assert caught.value.field == "weights"
 
 
+def test_embedder_may_be_in_a_file(files, command):
+    words = ("-r", "dense:docs.jsonl", "--embedder", "letters_of_files.py:letters")
+    code, _, err = command("run", "q.tsv", "-o", "run.jsonl", *words)
+    assert code == 0, err
+    assert karat.Run.read("run.jsonl").settings["embedder"] == "letters_of_files.py:letters"
+
+
 @pytest.mark.parametrize("kind", ["dense", "hybrid"])
 def test_embedder_is_an_option_of_a_run(kind, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
@@ -185,6 +193,44 @@ def test_embedder_is_an_option_of_a_run(kind, tmp_path, monkeypatch, command):
     assert code == 0, err
     stored = karat.Run.read("run.jsonl").results.sort("query_id", maintain_order=True)
     assert stored["item_id"].equals(expected.results["item_id"])
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The FAQ and its queries as files in the current folder, next to an embedder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "letters_of_files.py").write_text("from support.retrieval import letters\n")
+    rows = [json.dumps({"doc_id": name, "text": text}) for name, text in FAQ.items()]
+    (tmp_path / "docs.jsonl").write_text("\n".join(rows))
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
+
+
+EMBEDDER = ("--embedder", "letters_of_files:letters")
+
+
+def test_exact_limit_of_zero_is_passed(files, command):
+    pytest.importorskip("usearch")
+    words = ("-r", "dense:docs.jsonl", *EMBEDDER, "--exact-limit", "0")
+    code, _, err = command("run", "q.tsv", "-o", "run.jsonl", *words)
+    assert code == 0, err
+    assert karat.Run.read("run.jsonl").settings["search"].startswith("approximate, usearch ")
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("rrf_k", ("--rrf-k", "0")),
+        ("chunk_size", ("--chunker", "recursive", "--chunk-size", "0")),
+        ("chunk_overlap", ("--chunker", "fixed", "--chunk-size", "5", "--chunk-overlap", "5")),
+    ],
+)
+def test_number_that_is_not_valid_is_an_error_of_the_command(field, words, files, command):
+    code, _, err = command(
+        "run", "q.tsv", "-r", "hybrid:docs.jsonl", "-o", "run.jsonl", *EMBEDDER, *words
+    )
+    assert (code, err.count("error:")) == (2, 1)
+    assert f"error: {field}: must be" in err
 
 
 # Endpoints
@@ -244,7 +290,7 @@ def test_endpoint_is_tried_again_after_temporary_failures(monkeypatch):
 
     with serving(respond) as server:
         retriever = Dense(FAQ, embedder=url(server), embedding_model="m")
-        assert len(server.requests) == 3
+        assert len(server.requests) == 4
         assert retriever.search("refund")
 
 
@@ -289,17 +335,59 @@ def test_endpoint_that_changes_its_dimension_while_indexing_is_an_error():
     assert cached_entries() == []
 
 
-def test_endpoint_that_changes_its_dimension_for_queries_fails_the_run():
-    with serving(embeddings(lambda number: 16 if number == 0 else 8)) as server:
-        retriever = Dense(FAQ, embedder=url(server), embedding_model="m", cache=False)
-        run = karat.retrieve(retriever, QUERIES, fail_on_error=1)
-    assert run.failed == 3
-    assert "8 dimensions" in run.errors["message"][0]
-    assert run.errors["attempts"].to_list() == [1, 1, 1]
+def changing_after(count):
+    """Answer with 16 dimensions first, and with 8 after some requests."""
+    return embeddings(lambda number: 16 if number < count else 8)
+
+
+def run_words(kind, server):
+    return (
+        "run", "q.tsv", "-r", f"{kind}:docs.jsonl", "-o", "run.jsonl", "-j", "1",
+        "--embedder", url(server), "--embedding-model", "m", "--fail-on-error", "1",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["dense", "hybrid"])
+def test_endpoint_that_changes_its_dimension_after_the_corpus_is_one_error(kind, files, command):
+    with serving(changing_after(1)) as server:
+        code, _, err = command(*run_words(kind, server))
+    assert (code, err.count("error:")) == (2, 1)
+    assert "8 dimensions" in err
+    assert len(server.requests) == 2
+    assert cached_entries() == []
+    assert not Path("run.jsonl").exists()
+
+
+@pytest.mark.parametrize("kind", ["dense", "hybrid"])
+@pytest.mark.parametrize("answered", [0, 2])
+def test_endpoint_that_changes_its_dimension_during_the_run_stops_it(
+    kind, answered, files, command
+):
+    with serving(changing_after(2 + answered)) as server:
+        code, _, err = command(*run_words(kind, server))
+    assert (code, err.count("error:")) == (2, 1)
+    assert "again" in err
+    assert len(server.requests) == 2 + answered + 1
+    assert not Path("run.jsonl").exists()
+
+
+def test_answers_of_an_earlier_run_are_kept_if_the_dimension_changes(files, command):
+    numbers, busy = iter(range(100)), saying(b"busy", 400)
+
+    def respond(handler, request):
+        number = next(numbers)
+        respond_now = busy if number == 4 else embeddings(lambda _: 16 if number < 6 else 8)
+        respond_now(handler, request)
+
+    with serving(respond) as server:
+        assert command(*run_words("dense", server))[0] == 0  # the last query failed
+        code, _, err = command(*run_words("dense", server))
+    assert (code, "8 dimensions" in err) == (2, True)
+    assert karat.Run.read("run.jsonl").query_ids.to_list() == ["q1", "q2"]
 
 
 def test_stored_vectors_of_a_changed_model_are_built_again():
-    with serving(embeddings(lambda number: 16 if number == 0 else 8)) as server:
+    with serving(changing_after(2)) as server:
         options = {"embedder": url(server), "embedding_model": "m"}
         Dense(FAQ, **options)
         with pytest.warns(karat.KaratWarning, match="other vectors"):
@@ -314,7 +402,7 @@ def test_failing_query_of_an_endpoint_is_tried_again_by_the_run(monkeypatch):
     numbers = iter(range(100))
 
     def respond(handler, request):
-        if next(numbers) == 1:
+        if next(numbers) == 2:
             send(handler, b"busy", 503)
         else:
             answer(handler, request)
@@ -344,7 +432,7 @@ def test_connection_that_the_server_closed_is_opened_again():
     with serving(respond) as server:
         retriever = Dense(FAQ, embedder=url(server), embedding_model="m", cache=False)
         assert [bool(retriever.search(query)) for query in QUERIES.values()] == [True] * 3
-    assert len(server.connections) == 4
+    assert len(server.connections) == 5
 
 
 def test_vectors_of_a_function_without_a_name_are_not_stored():

@@ -95,3 +95,10 @@ case(
         ).matches
     ),
 )
+case(
+    "candidates of a large run are not compared",
+    lambda: in_batches(
+        written("run.jsonl", '{"query_id":"q1","results":["a"],"candidates":["x","a"]}\n'),
+        {"q1": ["a"]},
+    ).reranking(),
+)

@@ -15,6 +15,7 @@ case = SECTION.case
 FILES = {
     "gold.jsonl": '{"query_id": "q1", "query": "pay", "relevant": ["a"], "evidence": ["text"]}\n',
     "run.jsonl": '{"query_id": "q1", "results": ["a"]}\n',
+    "other.jsonl": '{"query_id": "q1", "results": ["a"]}\n',
     "notes.txt": "# headers\nsecret\n",
     "evidence.jsonl": '{"query_id": "q1", "query": "pay", "evidence": ["text"]}\n',
     "ids.py": "def find(query):\n    return ['a']\n",
@@ -39,7 +40,11 @@ command("spans are written as CSV", "locate", "gold.jsonl", "--corpus", "docs", 
 command("a fused run has no file to write to", "fuse", "run.jsonl", "run.jsonl")
 command(
     "the weights of a fusion are not numbers",
-    *("fuse", "run.jsonl", "run.jsonl", "-o", "x.jsonl", "--weights", "a,b"),
+    *("fuse", "run.jsonl", "other.jsonl", "-o", "x.jsonl", "--weights", "a,b"),
+)
+command(
+    "an option of tuning is given without tuning",
+    *("fuse", "run.jsonl", "other.jsonl", "-o", "x.jsonl", "--seed", "1"),
 )
 command(
     "a master is named without Spark",

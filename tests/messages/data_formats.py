@@ -64,6 +64,9 @@ gold("gold begins with the header of a run", "gold.jsonl", RUN_HEADER + FOUND)
 run("a run begins with the header of gold", "run.jsonl", lines(HEADER) + FOUND)
 gold("a header names an unknown unit", "gold.jsonl", lines(HEADER | {"offsets": "bytes"}))
 gold("a file has a header and no queries", "gold.jsonl", lines(HEADER))
+MISSPELLED = {"query_id": "q1", "results": ["a"], "candiates": ["a"]}
+run("a key of a run is misspelled", "run.jsonl", lines(MISSPELLED))
+run("the results of a run are misspelled", "run.jsonl", lines({"query_id": "q", "resutls": ["a"]}))
 run("a line of a run has no results", "run.jsonl", lines({"query_id": "q1", "relevant": ["a"]}))
 
 

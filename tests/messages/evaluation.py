@@ -16,6 +16,7 @@ case = SECTION.case
 GOLD = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
 OLD = {"q1": ["x", "a"], "q2": ["x", "a"], "q3": ["a"]}
 NEW = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+CHUNKS = [{"query_id": "q1", "results": [{"id": "a#0", "doc_id": "a", "start": 0, "end": 5}]}]
 BOTH = {"old": OLD, "new": NEW}
 
 
@@ -61,6 +62,14 @@ case("most relevant ids are not in the run", lambda: evaluate(GOLD, {"q1": ["x"]
 case(
     "most relevant ids are not in several runs",
     lambda: compare(GOLD, {"a": {"q1": ["x"]}, "b": {"q1": ["y"]}}, "RR"),
+)
+case(
+    "relevant ids are document ids of the run",
+    lambda: evaluate({"q1": ["a"]}, CHUNKS, "RR"),
+)
+case(
+    "relevant ids are document ids of one of two runs",
+    lambda: compare({"q1": ["a"]}, {"chunks": CHUNKS, "documents": {"q1": ["a"]}}, "RR"),
 )
 case("scores have no matches of evidence", lambda: evaluate(GOLD, OLD, "RR").matches)
 
@@ -230,6 +239,10 @@ def reranking_of_saved():
 
 case("a run has no candidates", lambda: reranking(run=NEW))
 case("saved scores have no candidates", reranking_of_saved)
+case(
+    "scores of Spark have no candidates",
+    lambda: replace(evaluate(GOLD, RERANKED, "RR@1"), scored_run=None).reranking(),
+)
 case("candidates are compared by another measure", lambda: reranking(by="RR@1"))
 case(
     "candidates of scores without gold",

@@ -26,6 +26,10 @@ def tuning(name: str, gold=GOLD, runs=TWO, measure="RR", **options) -> None:
 
 fusion("a single run is fused", [SCORED])
 case("a path is given instead of a list of runs", lambda: karat.fuse("bm25.run"))
+case(
+    "a run is fused with itself",
+    lambda: karat.fuse([written("bm25.run", "q1 Q0 a 1 1.0 t\n"), "./bm25.run"]),
+)
 fusion("a run has items without ids", [SCORED, Run.of([{"query_id": "q1", "results": [
     {"doc_id": "d", "start": 0, "end": 5}]}, {"query_id": "q2", "results": []}])])  # fmt: skip
 fusion("a run has no scores", {"bm25": SCORED, "dense": {"q1": ["a"], "q2": ["b"]}}, "combsum")
@@ -54,10 +58,17 @@ SPANS = Run.of(
     [{"query_id": "q1", "results": [{"id": "a", "doc_id": "d", "start": 0, "end": 5}]}], name="x"
 )
 fusion("two runs count offsets differently", [SPANS, SPANS.counted_in("utf8").renamed("y")])
-fusion("a run has an item twice", {"one": {"q1": ["a", "a"]}, "two": {"q1": ["b"]}})
-fusion("a run has several items twice", {"one": {"q1": ["a", "a", "a"]}, "two": {"q1": ["b"]}})
+fusion("a run has an item twice", {"one": {"q1": ["a", "a"]}, "two": {"q1": ["a"]}})
+fusion("a run has several items twice", {"one": {"q1": ["a", "a", "a"]}, "two": {"q1": ["a"]}})
+fusion("two runs have no item in common", {"one": {"q1": ["a", "b"]}, "two": {"q1": ["A"]}})
+THREE = {"one": {"q1": ["a"]}, "two": {"q1": ["a"]}, "three": {"q1": ["A"]}}
+fusion("one run has no item in common with two others", THREE)
+fusion(
+    "two of four runs have no item in common with others",
+    THREE | {"two": {"q1": ["x"]}, "four": {"q1": ["a"]}},
+)
 fusion("two runs have no query in common", {"one": {"q1": ["a"]}, "two": {"q2": ["b"]}})
-fusion("a run lacks a query", {"one": {"q1": ["a"], "q2": ["a"]}, "two": {"q2": ["b"]}})
+fusion("a run lacks a query", {"one": {"q1": ["a"], "q2": ["a"]}, "two": {"q2": ["a"]}})
 FAILED = Run.of([{"query_id": "q1", "results": [], "error": {"type": "Timeout"}}])
 fusion("a query of a run failed", {"one": FAILED, "two": {"q1": ["a"]}})
 

@@ -101,6 +101,7 @@ case(
     "usearch is not installed",
     lambda: without("dense", lambda: Dense(FAQ, embedder=letters, exact_limit=1)),
 )
+built("an embedder is not a name", Dense, embedder="ada")
 built("an embedder is not a function", Dense, embedder=7)
 built("an embedder fails", Dense, embedder=lambda texts: 1 / 0)
 built("an embedder returns too few vectors", Dense, embedder=lambda texts: [[1.0]])
@@ -125,9 +126,7 @@ built(
 )
 case(
     "an embedder has another dimension for queries",
-    lambda: run_error(
-        Dense(FAQ, embedder=lambda texts: [[1.0] * len(texts) for _ in texts]),
-    ),
+    lambda: Dense(FAQ, embedder=lambda texts: [[1.0] * len(texts) for _ in texts]),
 )
 
 
@@ -155,21 +154,21 @@ def unreachable():
 case("an embedding server cannot be reached", unreachable)
 
 
-def answers_once_and_then(later):
-    """Embed the corpus, and then give another answer."""
+def answers_for_the_corpus_and_then(later):
+    """Embed the corpus and one of its texts, and then give another answer."""
     requests = []
 
     def respond(handler, request):
         requests.append(request)
         first = {"data": [{"embedding": vector} for vector in letters(request["input"])]}
-        (saying(first) if len(requests) == 1 else later)(handler, request)
+        (saying(first) if len(requests) <= 2 else later)(handler, request)
 
     return respond
 
 
 def other_answer():
     later = saying({"data": [{"embedding": "x"}]})
-    with serving(answers_once_and_then(later)) as server:
+    with serving(answers_for_the_corpus_and_then(later)) as server:
         dense = Dense(FAQ, embedder=server.url, embedding_model="m", cache=False)
         return run_error(dense)
 
@@ -188,6 +187,7 @@ def reranked(name: str, reranker, search=lambda query: ITEMS) -> None:
     )
 
 
+reranked("a reranker is not a name", "cohere")
 reranked("a reranker is not a function", 7)
 reranked("a reranker returns too few scores", lambda query, texts: [1.0])
 reranked("a reranker returns nothing", lambda query, texts: None)
@@ -232,7 +232,7 @@ def without_manifest():
 
 
 def outdated():
-    answer = iter([1.0, 2.0, 2.0])
+    answer = iter([1.0, 1.0, 2.0, 2.0, 2.0])
 
     def respond(handler, request):
         value = next(answer)

@@ -64,7 +64,7 @@ def fixed(corpus: Any, *, size: int = 800, overlap: int = 0) -> Chunks:
     checks.integer(overlap, "overlap", least=0, hint="give a number of characters")
     if overlap >= size:
         raise InputError(
-            f"must be less than size, got an overlap of {overlap} and a size of {size}",
+            f"must be less than the size, got an overlap of {overlap} and a size of {size}",
             field="overlap",
             hint="use a smaller overlap or a larger size",
         )

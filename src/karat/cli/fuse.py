@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
+from click.core import ParameterSource
+
 from karat.cli.options import (
     COLUMNS,
     FILE,
@@ -15,6 +18,43 @@ from karat.cli.options import (
     RUNS,
 )
 from karat.cli.parameters import Option, command
+
+TUNING = (
+    Option(
+        "measure",
+        "-m",
+        "--measure",
+        panel="Tuning",
+        metavar="NAME",
+        default="nDCG@10",
+        help="Tune for this measure.",
+    ),
+    Option(
+        "--folds",
+        panel="Tuning",
+        metavar="N",
+        type=int,
+        default=5,
+        help="Divide the queries into N folds for the cross-validation.",
+    ),
+    Option(
+        "--seed",
+        panel="Tuning",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Set the seed that assigns queries to folds.",
+    ),
+    Option(
+        "--fail-on-error",
+        panel="Tuning",
+        metavar="SHARE",
+        type=float,
+        default=0.05,
+        help="Stop with exit code 2 if more than this share of the queries of a run failed.",
+    ),
+)
+"""Options that have an effect only together with --tune."""
 
 
 @command(
@@ -97,39 +137,7 @@ from karat.cli.parameters import Option, command
         help="Choose the parameters that are best for this gold, and show their cross-validated "
         "value.",
     ),
-    Option(
-        "measure",
-        "-m",
-        "--measure",
-        panel="Tuning",
-        metavar="NAME",
-        default="nDCG@10",
-        help="Tune for this measure.",
-    ),
-    Option(
-        "--folds",
-        panel="Tuning",
-        metavar="N",
-        type=int,
-        default=5,
-        help="Divide the queries into N folds for the cross-validation.",
-    ),
-    Option(
-        "--seed",
-        panel="Tuning",
-        metavar="N",
-        type=int,
-        default=0,
-        help="Set the seed that assigns queries to folds.",
-    ),
-    Option(
-        "--fail-on-error",
-        panel="Tuning",
-        metavar="SHARE",
-        type=float,
-        default=0.05,
-        help="Stop with exit code 2 if more than this share of the queries of a run failed.",
-    ),
+    *TUNING,
     GOLD_FORMAT,
     RUN_FORMAT,
     COLUMNS,
@@ -188,6 +196,8 @@ def fuse_command(
 
     if not output and tune is None:
         raise InputError("no file to write", field="--output", hint="add -o fused.jsonl")
+    if tune is None:
+        _refuse_tuning_options()
     check_run_targets(output, target_format, runs)
     mapping = Columns.of(columns)
     summary: dict[str, Any] = {"karat": __version__}
@@ -232,6 +242,20 @@ def fuse_command(
         terminal.show(shown)
     for path in output:
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _refuse_tuning_options() -> None:
+    """Raise an error for options that have an effect only together with --tune."""
+    from karat.errors import InputError
+
+    context = click.get_current_context()
+    for option in (*TUNING, GOLD_FORMAT):
+        if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+            raise InputError(
+                "only tuning uses this option",
+                field=option.opts[-1],
+                hint="remove the option, or add --tune GOLD",
+            )
 
 
 def _parse_weights(text: str | None) -> list[float] | None:

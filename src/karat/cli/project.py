@@ -85,7 +85,7 @@ class ProjectCommand(Command):
         used = [
             f"{self.setting(parameter, config).name}={_brief(parameter, ctx.params)}"
             for parameter in self.project_parameters()
-            if is_project_setting(str(parameter.name)) and ctx.params[str(parameter.name)]
+            if is_project_setting(str(parameter.name)) and ctx.params[str(parameter.name)] != ()
         ]
         if used:
             print(f"using the settings in {config.path}: {', '.join(used)}", file=sys.stderr)

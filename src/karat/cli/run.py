@@ -510,8 +510,11 @@ def _built_in(retriever: str, flags: Mapping[str, Any], columns: Columns) -> str
 
 
 def _given(options: Sequence[Option], flags: Mapping[str, Any]) -> dict[str, Any]:
-    names = [str(option.name) for option in options]
-    return {name: flags[name] for name in names if flags[name] not in (None, False)}
+    """Return the options that were set. 0 is a value, although it equals False."""
+    values = {str(option.name): flags[str(option.name)] for option in options}
+    return {
+        name: value for name, value in values.items() if value is not None and value is not False
+    }
 
 
 def _weights(text: str) -> list[float]:
@@ -615,9 +618,11 @@ def _lines_of(file: Path | None) -> list[str]:
 
 def _body(text: str | None) -> dict[str, Any]:
     """Parse the fields to add to each request."""
+    if text is None:
+        return {}
     hint = """write a JSON object: --body '{"collection": "faq"}'"""
     try:
-        fields = json_module.loads(text or "{}")
+        fields = json_module.loads(text)
     except json_module.JSONDecodeError as error:
         raise InputError(f"the text is not JSON: {error}", field="--body", hint=hint) from error
     except ValueError as error:  # Python refuses integers of more than 4,300 digits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from karat.evaluation.usage import load_note
 from karat.files import is_pipe
 from karat.live.failures import MAX_FAILED, failures
 from karat.live.protocol import Search
+from karat.match.id_overlap import Overlap
 from karat.match.text import Matching
 from karat.measures import Measure
 from karat.measures.name_parser import AnyMeasure
@@ -268,7 +270,7 @@ class Evaluator:
             The name of the run. None uses the name in its file, or the name of the file.
         """
         scored = self._score([self.source(run)], [name])
-        self._warn_of_missing_ids(scored)
+        _warn_of_missing_ids(scored, _unique_names(scored))
         return self._scores(scored[0], name)
 
     def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
@@ -288,14 +290,14 @@ class Evaluator:
         -------
         list of Scores
             The scores in the order of the runs. A warning about ids of gold that are not retrieved
-            is shown only if no run contains them.
+            is shown only if no run contains them, or if a run has them as document ids.
         """
         inputs = runs.values() if isinstance(runs, Mapping) else runs
         sources = [self.source(run) for run in inputs]
         keys = list(runs) if isinstance(runs, Mapping) else [None] * len(sources)
         scored = self._score(sources, keys)
-        self._warn_of_missing_ids(scored)
         names = list(runs) if isinstance(runs, Mapping) else _unique_names(scored)
+        _warn_of_missing_ids(scored, names)
         return [self._scores(run, name) for run, name in zip(scored, names, strict=True)]
 
     def _score(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[ScoredRun]:
@@ -379,34 +381,54 @@ class Evaluator:
         )
         return scores if self.cluster is None else scores.clustered(self.cluster)
 
-    def _warn_of_missing_ids(self, scored: Sequence[ScoredRun]) -> None:
-        """Warn if fewer than half of the ids of gold occur in any of the runs."""
-        for kind in ("relevant ids", "document ids"):
-            overlaps = [run.overlaps.get(kind) for run in scored]
-            doubtful = [overlap for overlap in overlaps if overlap is not None]
-            if len(doubtful) < len(overlaps) or not any(overlap.sample for overlap in doubtful):
-                continue
-            in_runs = np.logical_or.reduce([overlap.found for overlap in doubtful])
-            sample = next(overlap.sample for overlap in doubtful if overlap.sample)
-            n_found = np.count_nonzero(in_runs)
-            if 2 * n_found >= in_runs.size:
-                continue
-            noun = "runs" if len(overlaps) > 1 else "run"
-            missing = doubtful[0].ids.filter(~in_runs).head(3).to_list()
-            found = f"only {n_found} of {in_runs.size} {kind} of gold appear"
-            if not n_found:
-                found = f"none of the {in_runs.size} {kind} of gold appears"
-            if in_runs.size == 1:
-                found = f"the only {kind.removesuffix('s')} of gold does not appear"
-            warnings.warn(
-                KaratWarning(
-                    f"{found} in the {noun}\n"
-                    f"  only in gold: {', '.join(map(repr, missing))}\n"
-                    f"  in the {noun}: {', '.join(map(repr, sample))}\n"
-                    "  if gold and run spell the same ids differently, the scores are too low"
-                ),
-                stacklevel=3,
-            )
+
+def _warn_of_missing_ids(scored: Sequence[ScoredRun], names: Sequence[str]) -> None:
+    """Warn if fewer than half of the ids of gold occur in any of the runs.
+
+    If they do, warn only of each run that has them as document ids instead of item ids.
+    """
+    for kind in ("relevant ids", "document ids"):
+        overlaps = {
+            name: run.overlaps[kind]
+            for name, run in zip(names, scored, strict=True)
+            if kind in run.overlaps
+        }
+        if not overlaps:
+            continue
+        in_all = reduce(Overlap.merge, overlaps.values())
+        if len(overlaps) == len(scored) and in_all.is_small:
+            places = {"the runs" if len(scored) > 1 else "the run": in_all}
+        else:
+            places = {
+                f"run {name!r}": overlap
+                for name, overlap in overlaps.items()
+                if overlap.is_small and overlap.has_more_documents
+            }
+        for place, overlap in places.items():
+            warnings.warn(KaratWarning(_missing_ids(kind, overlap, place)), stacklevel=3)
+
+
+def _missing_ids(kind: str, overlap: Overlap, place: str) -> str:
+    """Return a message about ids of gold that are missing in a place."""
+    n_found, n_ids = np.count_nonzero(overlap.found), overlap.found.size
+    missing = overlap.ids.filter(~overlap.found).head(3).to_list()
+    found = f"only {n_found} of {n_ids} {kind} of gold appear"
+    if not n_found:
+        found = f"none of the {n_ids} {kind} of gold appears"
+    if n_ids == 1:
+        found = f"the only {kind.removesuffix('s')} of gold does not appear"
+    hint = "if gold and run spell the same ids differently, the scores are too low"
+    if overlap.has_more_documents:
+        hint = (
+            "ids of gold are document ids (doc_id) of these items: score documents with "
+            '--level doc (level="doc")'
+        )
+    return (
+        f"{found} in {place}\n"
+        f"  only in gold: {', '.join(map(repr, missing))}\n"
+        f"  in {place}: {', '.join(map(repr, overlap.sample))}\n"
+        f"  {hint}"
+    )
 
 
 def _unique_names(scored: Sequence[ScoredRun]) -> list[str]:

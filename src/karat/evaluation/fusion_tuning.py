@@ -16,7 +16,13 @@ from karat import checks
 from karat.arrays import Flags, Ints
 from karat.conventions import Conventions
 from karat.data.fusion.candidates import Candidates
-from karat.data.fusion.fused_run import check_depth, fused_run, named_runs, warn_of_missing_queries
+from karat.data.fusion.fused_run import (
+    check_depth,
+    fused_run,
+    named_runs,
+    warn_of_missing_queries,
+    warn_of_separate_runs,
+)
 from karat.data.fusion.methods import PARAMETERS, FusionSettings, tuning_grid
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning, MeasureError, counted
@@ -185,6 +191,7 @@ def tune_fusion(
     evaluator = Evaluator(gold, target, conventions=conventions, fail_on_error=fail_on_error)
     warn_of_missing_queries(named)
     candidates = Candidates.of(named)
+    warn_of_separate_runs(candidates)
     tables = _tables(evaluator, candidates, settings, _needed_depth(target, depth))
     with _without_warnings():
         single = {run: evaluator(named[run], name=run).table.value(target) for run in named}

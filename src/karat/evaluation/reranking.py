@@ -196,14 +196,7 @@ class Reranking(Result):
 
 def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
     """Compare the candidates of a run with its results."""
-    loaded = LoadedRun.of(scores)
-    if loaded is None or scores.scored_run is None:
-        raise InputError(
-            f"{scores.name!r} was read as saved scores, which contain no lists",
-            field="candidates",
-            hint="score the run again",
-        )
-    lists = loaded.session.candidates_as_scored(scores.scored_run.source.read())
+    loaded, lists = _loaded(scores)
     if lists is None:
         raise InputError(
             f"{scores.name!r} has no candidates",
@@ -213,6 +206,27 @@ def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
         )
     ndcg = _ndcg(scores, measure)
     return _View.of(scores.name, loaded, lists, ndcg, _lowest_grade(scores)).reranking()
+
+
+def _loaded(scores: Scores) -> tuple[LoadedRun, Run | None]:
+    """Return the run of some scores and its candidates, or raise an error if it has no lists."""
+    scored_run = scores.scored_run
+    if scored_run is None:
+        origin = "scored by Spark" if scores.path is None else "read as saved scores"
+        raise InputError(
+            f"{scores.name!r} was {origin}, so its lists are not available",
+            field="candidates",
+            hint="score the run again, with the local engine",
+        )
+    if scored_run.source.is_large:
+        raise InputError(
+            f"run {scores.name!r} is larger than the memory limit",
+            field="candidates",
+            hint="raise the limit (--memory, memory=)",
+        )
+    loaded = LoadedRun.of(scores)
+    assert loaded is not None
+    return loaded, loaded.session.candidates_as_scored(scored_run.source.read())
 
 
 def _ndcg(scores: Scores, measure: AnyMeasure | None) -> Measure:
@@ -498,5 +512,6 @@ def available_rerankings(scores: Sequence[Scores]) -> tuple[list[Reranking], lis
             try:
                 found.append(score.reranking())
             except InputError as error:
-                problems.append(f"{score.name}: reranking is not shown: {error.problem}")
+                reason = "; ".join(filter(None, [error.problem, error.hint]))
+                problems.append(f"{score.name}: reranking is not shown: {reason}")
     return found, problems

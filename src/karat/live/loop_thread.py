@@ -44,9 +44,9 @@ def run_all_queries(
 
     `done`, `price` and `watch` are called in the thread of the event loop, not in the calling
     thread. These stop the run and are raised here: any exception of `done`, `price`, `watch` or
-    `Retriever.open`; SystemExit and KeyboardInterrupt in the retriever; and RepeatedFailureError
-    after `options.max_failures_in_a_row` failures of the same kind in a row. After that, or after
-    an interrupt, `done` is not called any more.
+    `Retriever.open`; StopRunError, SystemExit and KeyboardInterrupt in the retriever; and
+    RepeatedFailureError after `options.max_failures_in_a_row` failures of the same kind in a row.
+    After that, or after an interrupt, `done` is not called any more.
 
     A query that waits for its next attempt occupies its worker. So `options.jobs` limits all
     queries in progress, and an overloaded retriever gets fewer requests.

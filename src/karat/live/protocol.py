@@ -15,6 +15,7 @@ import msgspec
 
 from karat import checks
 from karat.data.formats.native_run import Call, ResultRow, RunLine
+from karat.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,18 @@ class AttemptError(Exception):
         self.retry_after = retry_after
 
 
+class StopRunError(InputError):
+    """A problem of all further queries: it stops the run, while other errors fail one query.
+
+    The parameters are those of `InputError`.
+    """
+
+
 class Retriever(ABC):
     """A retriever that is ready to run.
 
-    Only `retrieve` is timed; `parse` is not. An exception in either is a failed attempt.
+    Only `retrieve` is timed; `parse` is not. An exception in either is a failed attempt, except for
+    a `StopRunError`.
     """
 
     name: str

@@ -6,7 +6,7 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.live.instrumentation import stage
-from karat.live.protocol import AttemptError
+from karat.live.protocol import AttemptError, StopRunError
 from karat.live.retrievers.embedders import STAGE, Embedder
 
 PROBE = "karat"
@@ -38,10 +38,11 @@ class QueryVectors:
                 raise AttemptError("BadEmbedding", error.problem, retryable=False) from error
         vector: list[float] = vectors[0].tolist()
         if len(vector) != self.dimension:
-            raise AttemptError(
-                "BadEmbedding",
+            raise StopRunError(
                 f"the embedder returned a vector with {len(vector):,} values, and one with "
                 f"{self.dimension:,} values before",
-                retryable=False,
+                field="embedder",
+                hint="all vectors must come from the same model; check the embedder, and run the "
+                "same command again",
             )
         return vector

@@ -19,7 +19,7 @@ from karat.live import prices
 from karat.live.failures import MAX_FAILED, stopped_early, too_many_failed
 from karat.live.journal import Journal
 from karat.live.loop_thread import run_all_queries
-from karat.live.protocol import JournalLine, Query, Retriever, Search
+from karat.live.protocol import JournalLine, Query, Retriever, Search, StopRunError
 from karat.live.reranker import (
     Reranker,
     RerankingRetriever,
@@ -195,7 +195,8 @@ def retrieve(
     RetrieverError
         If too many queries failed. With `output`, the file keeps all answers.
     InputError
-        If an option, the queries or the retriever are invalid.
+        If an option, the queries or the retriever are invalid, or if an embedder changes the
+        dimension of its vectors during the run. A file that this run started is then removed.
 
     Examples
     --------
@@ -318,11 +319,17 @@ class RunRequest:
         self, output: str | os.PathLike[str], *, overwrite: bool, watch: Progress | None
     ) -> Run:
         self._refuse_query_file(output)
-        with Journal.open(output, self.header, overwrite=overwrite) as journal:
-            if watch is not None:
-                watch.begun(len(self.queries), len(journal.done), 0)
-            remaining = [query for query in self.queries if query.query_id not in journal.done]
-            self._run_queries(remaining, self.options, journal.write, watch)
+        journal = Journal.open(output, self.header, overwrite=overwrite)
+        try:
+            with journal:
+                if watch is not None:
+                    watch.begun(len(self.queries), len(journal.done), 0)
+                remaining = [query for query in self.queries if query.query_id not in journal.done]
+                self._run_queries(remaining, self.options, journal.write, watch)
+        except StopRunError:
+            if not journal.done:  # nothing in the file is older than this run
+                Path(output).resolve().unlink(missing_ok=True)
+            raise
         return Run.read(output)
 
     def _refuse_query_file(self, output: str | os.PathLike[str]) -> None:

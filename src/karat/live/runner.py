@@ -21,7 +21,7 @@ from typing import Protocol
 from karat.data.formats.native_run import Call, Failure, ResultRow
 from karat.errors import InputError, counted, printable
 from karat.live.instrumentation import TOTAL, Unattributed
-from karat.live.protocol import Answer, AttemptError, JournalLine, Query, Retriever
+from karat.live.protocol import Answer, AttemptError, JournalLine, Query, Retriever, StopRunError
 from karat.live.run_options import RunOptions
 from karat.live.workers import Attempt, AttemptResult, TaskWorker, ThreadWorker, Worker
 
@@ -212,6 +212,8 @@ class Runner:
             await worker.abandon()
             return attempt.timed_out(timeout)
         result = future.result()
+        if isinstance(result.error, StopRunError):
+            raise result.error
         if not isinstance(result.error, (Exception, asyncio.CancelledError, type(None))):
             result.error.add_note(f"raised by {self._retriever.name}")
             raise StoppedError(result.error)

@@ -109,11 +109,13 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which ids of gold occur anywhere in a run, or in a part of it."""
+    """Which ids of gold occur anywhere in a run, in a part of it, or in several runs."""
 
     ids: pl.Series
     """The ids of gold: of relevant items, or of the documents of spans."""
     found: Flags
+    is_document: Flags
+    """Which ids of gold are document ids of the run, but not necessarily ids of its items."""
     first_lists: Mapping[str, tuple[str, ...]]
     """Some ids of the run: the first of each list, for the first query ids by bytes."""
 
@@ -123,21 +125,36 @@ class Overlap:
         lists = [self.first_lists[query] for query in sorted(self.first_lists)[:_EXAMPLES]]
         return tuple(dict.fromkeys(chain.from_iterable(lists)))[:_EXAMPLES]
 
+    @property
+    def is_small(self) -> bool:
+        """Whether fewer than half of the ids of gold occur in a run that is not empty."""
+        return bool(self.sample) and bool(2 * np.count_nonzero(self.found) < self.found.size)
+
+    @property
+    def has_more_documents(self) -> bool:
+        """Whether more ids of gold are document ids of the run than ids of its items."""
+        return bool(np.count_nonzero(self.is_document) > np.count_nonzero(self.found))
+
     def merge(self, other: Overlap) -> Overlap:
-        """Return which ids of gold occur in either part of a run."""
+        """Return which ids of gold occur in either part or run."""
         return Overlap(
-            self.ids, self.found | other.found, {**self.first_lists, **other.first_lists}
+            self.ids,
+            self.found | other.found,
+            self.is_document | other.is_document,
+            {**other.first_lists, **self.first_lists},
         )
 
 
 def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
     """Search for each relevant id of gold in the lists of all queries."""
     if run.lists is None:
-        items = run.results["item_id"]
-        common = gold_ids.to_frame().join(items.to_frame(), on="item_id", how="semi").to_series()
-        found = gold_ids.is_in(common.implode()).to_numpy()
         first_ids = nsmallest(_EXAMPLES, run.segments.query_ids)
-        return Overlap(gold_ids, found, {query: _first_items(run, query) for query in first_ids})
+        return Overlap(
+            gold_ids,
+            _occurs_in(gold_ids, run, "item_id"),
+            _occurs_in(gold_ids, run, "doc_id"),
+            {query: _first_items(run, query) for query in first_ids},
+        )
     relevant = set(gold_ids)
     retrieved: set[str] = set()
     for items_of_query in run.lists.by_query.values():
@@ -148,8 +165,18 @@ def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
     return Overlap(
         gold_ids,
         found,
+        np.zeros_like(found),
         {query: tuple(islice(dict.fromkeys(lists[query]), _EXAMPLES)) for query in first_ids},
     )
+
+
+def _occurs_in(gold_ids: pl.Series, run: Run, column: str) -> Flags:
+    """Return which ids of gold occur in a column of a run."""
+    if column not in run.results.columns:
+        return np.zeros(gold_ids.len(), np.bool_)
+    gold, retrieved = gold_ids.alias(column).to_frame(), run.results.select(column)
+    common = gold.join(retrieved, on=column, how="semi").to_series()
+    return gold_ids.is_in(common.implode()).to_numpy()
 
 
 def _first_items(run: Run, query: str) -> tuple[str, ...]:
@@ -161,4 +188,4 @@ def document_overlap(doc_ids: frozenset[str], run_ids: Collection[str]) -> Overl
     """Search for each document of gold among the documents of a run."""
     gold_ids = pl.Series("doc_id", sorted(doc_ids), pl.String)
     found = np.fromiter((doc_id in run_ids for doc_id in gold_ids), np.bool_, gold_ids.len())
-    return Overlap(gold_ids, found, {"": tuple(nsmallest(_EXAMPLES, run_ids))})
+    return Overlap(gold_ids, found, found, {"": tuple(nsmallest(_EXAMPLES, run_ids))})

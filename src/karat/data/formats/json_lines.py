@@ -353,22 +353,30 @@ _OTHER_IDS = ("user_id", "session_id", "tenant_id", "account_id", "device_id")
 """Fields that resemble a key, but are ids of something else."""
 
 
-def warn_of_misspelled_keys(fields: Iterable[str], keys: Iterable[str], name: str | None) -> None:
-    """Warn if a field of the queries looks like a misspelled key."""
-    sorted_keys = sorted(keys)
+def warn_of_misspelled_keys(
+    fields: Iterable[str],
+    keys: Iterable[str],
+    name: str | None,
+    remark: str = "it is kept as a field of the queries",
+) -> None:
+    """Warn if a field looks like a misspelled key; `remark` says what happens with it."""
     prefix = f"{printable(name)}: " if name else ""
     for field in fields:
-        if field.lower() in _OTHER_IDS:
-            continue
-        similar = get_close_matches(field.lower(), sorted_keys, n=1, cutoff=0.8)
-        if similar:
+        if similar := similar_key(field, keys):
             warnings.warn(
                 KaratWarning(
                     f"{prefix}the field {printable(field)!r} looks like a misspelling of "
-                    f"{similar[0]!r}; it is kept as a field of the queries"
+                    f"{similar!r}; {remark}"
                 ),
                 stacklevel=5,
             )
+
+
+def similar_key(field: str, keys: Iterable[str]) -> str | None:
+    """Return the key that a field is probably meant to be, or None."""
+    if field.lower() in _OTHER_IDS:
+        return None
+    return next(iter(get_close_matches(field.lower(), sorted(keys), n=1, cutoff=0.8)), None)
 
 
 def check_depth(fields: Mapping[str, Any], number: int, error: MakeError) -> None:

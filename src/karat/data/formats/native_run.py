@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import IO, Annotated, Any
@@ -12,6 +12,7 @@ from typing import IO, Annotated, Any
 import msgspec
 import polars as pl
 
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT
 from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.data_file import DataFile
 from karat.data.formats.base import RESPONSES, RunPiece, WriteReport, refuse_infinite_scores
@@ -30,7 +31,9 @@ from karat.data.formats.json_lines import (
     read_header,
     record_error,
     rows_by_query,
+    similar_key,
     table_of,
+    warn_of_misspelled_keys,
     with_item_keys,
     with_karat_keys,
     with_query_id,
@@ -93,6 +96,13 @@ RESULT_SCHEMA = {
 ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_LISTS[1:]}
 """Other names for the keys of a run that benchmark scripts and other tools use."""
 CONTEXTS = ("retrieved_contexts", "contexts")
+_LIST_KEYS = {
+    "results": (*RESULT_LISTS, *CONTEXTS),
+    "candidates": ("candidates",),
+    "calls": ("calls",),
+}
+"""The keys of a line that hold a list, with their other names."""
+_OTHER_KEYS = {"latency_ms": ("latency_ms",), "error": ("error",)}
 _RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls", "candidates")
 _ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
@@ -139,12 +149,53 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     """The list before reranking."""
 
 
+_KNOWN_KEYS = {
+    *RunLine.__struct_fields__,
+    *(name for names in ALIASES.values() for name in names),
+    *CONTEXTS,
+    *("query", "id", "text", "run_id", "retrieved_context_ids"),
+    *(*RELEVANT, *EVIDENCE_LISTS, "any_of", "spans", "evidence", "reference_contexts"),
+}
+"""The keys of runs and of gold, which may be in the same line."""
+
+
+class _UnknownKeys:
+    """Keys that are not read, with the keys that their lines lack and that they may be meant as."""
+
+    def __init__(self) -> None:
+        self._lacking: dict[str, dict[str, None]] = {}
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Add the keys of a line, which has decoded values or `msgspec.Raw`."""
+        for key in filter(_is_text, line.keys() - _KNOWN_KEYS):
+            self._lacking.setdefault(key, {}).update(dict.fromkeys(_lacking_keys(line, key)))
+
+    def warn(self, name: str | None) -> None:
+        """Warn of those that look misspelled."""
+        for key, lacking in sorted(self._lacking.items()):
+            warn_of_misspelled_keys([key], lacking, name, "it is ignored")
+
+
+def _is_text(key: Any) -> bool:
+    return isinstance(key, str)
+
+
+def _lacking_keys(line: Mapping[str, Any], unknown: str) -> Iterator[str]:
+    """Yield the names of keys that a line lacks and that may hold the value of an unknown key."""
+    value = line[unknown]
+    is_raw = isinstance(value, msgspec.Raw)
+    is_list = bytes(memoryview(value)[:1]) == b"[" if is_raw else isinstance(value, list)
+    for names in (_LIST_KEYS if is_list else _OTHER_KEYS).values():
+        if line.keys().isdisjoint(names):
+            yield from names
+
+
 def read_run(source: DataFile) -> Run:
     """Read a native run; the order of each list is the ranking."""
     header, lines = read_header(source, "run")
     decoder = _LineDecoder(source)
     run = _run(decoded(lines, decoder.decode, source), header, source.error)
-    decoder.hashed.warn("the run")
+    decoder.warn(header.name)
     return replace(run, recognised=source.columns.in_their_names(decoder.recognised))
 
 
@@ -162,7 +213,7 @@ def read_run_pieces(source: DataFile) -> Iterator[RunPiece]:
             yield RunPiece(rows.to_run(results, header), None, contradictions(results))
     if not query_ids:
         read_run(source)  # raises the error for a file without queries
-    decoder.hashed.warn("the run")
+    decoder.warn(header.name)
 
 
 class _LineDecoder:
@@ -176,6 +227,8 @@ class _LineDecoder:
         self.columns = source.columns
         self.hashed = Hashed()
         self.recognised: dict[str, str] = {}
+        self._unknown = _UnknownKeys()
+        self._decode_keys = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
         self._decode_native = msgspec.json.Decoder(RunLine).decode
         self._decode_any = msgspec.json.Decoder().decode
         self._is_native = False
@@ -186,6 +239,7 @@ class _LineDecoder:
         if not self.columns:
             try:
                 line = self._decode_native(content)
+                self._unknown.add(self._decode_keys(content))
                 if self._is_native and line.results is not None:
                     return line
                 if not _may_have_other_names(line, content):
@@ -198,21 +252,32 @@ class _LineDecoder:
         except msgspec.ValidationError as error:  # a number is out of range
             raise failure or error from None
         renamed = self.columns.record(record)
+        if isinstance(renamed, dict):
+            self._unknown.add(renamed)
         return line_of_record(renamed, 0, _error_without_line, self.hashed, self.recognised)
+
+    def warn(self, name: str | None) -> None:
+        """Warn of ids that are hashes, and of keys that look misspelled."""
+        self.hashed.warn("the run")
+        self._unknown.warn(name)
 
 
 def run_of_records(
     records: Iterable[Any], *, name: str | None = None, error: MakeError = record_error
 ) -> Run:
     """Convert native records, dicts like the lines of a native file, to a run."""
-    hashed = Hashed()
+    hashed, unknown = Hashed(), _UnknownKeys()
     recognised: dict[str, str] = {}
-    lines = (
-        (number, line_of_record(record, number, error, hashed, recognised))
-        for number, record in enumerate(records, 1)
-    )
-    run = _run(lines, Header(1, "run", name), error)
+
+    def lines() -> Iterator[tuple[int, RunLine]]:
+        for number, record in enumerate(records, 1):
+            if isinstance(record, Mapping):
+                unknown.add(record)
+            yield number, line_of_record(record, number, error, hashed, recognised)
+
+    run = _run(lines(), Header(1, "run", name), error)
     hashed.warn("the run")
+    unknown.warn(name)
     return replace(run, recognised=recognised)
 
 
@@ -225,6 +290,7 @@ def line_of_record(
     if isinstance(record, dict):
         if record.get("results") is None and "error" not in record:
             hashed.items |= _use_contexts_as_results(record, theirs)
+            _refuse_misspelled_results(record, number, error)
         for key in ("candidates", "results"):  # the names of the results take precedence
             if isinstance(items := record.get(key), list):
                 record[key] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
@@ -249,6 +315,20 @@ def _use_contexts_as_results(record: dict[str, Any], theirs: dict[str, str]) -> 
         return False
     record["results"] = [{"id": generated_id(text), "text": text} for text in texts]
     return bool(texts)
+
+
+def _refuse_misspelled_results(record: Mapping[Any, Any], number: int, error: MakeError) -> None:
+    """Raise an error for a record whose results seem to have a misspelled key."""
+    if record.get("results") is not None:
+        return
+    for key in sorted(filter(_is_text, record.keys() - _KNOWN_KEYS)):
+        if isinstance(record[key], list) and similar_key(key, _LIST_KEYS["results"]):
+            raise error(
+                "the line has no results, and this key looks like a misspelling of 'results'",
+                line=number,
+                field=key,
+                hint="rename the key to results",
+            )
 
 
 def _may_have_other_names(line: RunLine, content: bytes) -> bool:

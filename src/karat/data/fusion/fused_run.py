@@ -20,6 +20,7 @@ from karat.data.run import NO_RESULTS, Run
 from karat.errors import InputError, KaratWarning, counted, for_example
 
 _NAMES_IN_NAME = 3
+_EXAMPLES = 3
 
 
 def fuse(
@@ -101,8 +102,8 @@ def fuse(
     Raises
     ------
     InputError
-        If there are fewer than two runs, if a setting is invalid or not used by the method, or if
-        a method needs scores and a run does not have them.
+        If there are fewer than two runs, if a file is given twice, if a setting is invalid or not
+        used by the method, or if a method needs scores and a run does not have them.
 
     Examples
     --------
@@ -124,7 +125,9 @@ def fuse(
     )
     check_depth(depth)
     warn_of_missing_queries(named)
-    return fused_run(Candidates.of(named), settings, depth=depth, name=name)
+    candidates = Candidates.of(named)
+    warn_of_separate_runs(candidates)
+    return fused_run(candidates, settings, depth=depth, name=name)
 
 
 def named_runs(runs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Run]:
@@ -140,11 +143,12 @@ def named_runs(runs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Run]:
     sources = list(runs.values() if isinstance(runs, Mapping) else runs)
     if len(sources) < 2:
         raise _too_few()
+    paths = [path_of(source) for source in sources]
+    _refuse_repeated_file(paths)
     opened = [Run.open(source) for source in sources]
     if isinstance(runs, Mapping):
         return dict(zip(map(str, runs), opened, strict=True))
     names = [run.name or "run" for run in opened]
-    paths = [path_of(source) for source in sources]
     names = [
         path if names.count(name) > 1 and path is not None else name
         for name, path in zip(names, paths, strict=True)
@@ -154,6 +158,20 @@ def named_runs(runs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Run]:
         for at, name in enumerate(names)
     ]
     return dict(zip(numbered, opened, strict=True))
+
+
+def _refuse_repeated_file(paths: Sequence[str | None]) -> None:
+    files: set[str] = set()
+    for path in filter(None, paths):
+        file = os.path.realpath(path)
+        if file in files:
+            raise InputError(
+                "the same file is given twice",
+                path=path,
+                field="runs",
+                hint="pass each run once; a weight lets a run count more (--weights, weights=)",
+            )
+        files.add(file)
 
 
 def check_depth(depth: int | None) -> None:
@@ -193,6 +211,37 @@ def warn_of_missing_queries(runs: Mapping[str, Run]) -> None:
                 ),
                 stacklevel=3,
             )
+
+
+def warn_of_separate_runs(candidates: Candidates) -> None:
+    """Warn of runs that have no item in common with any other run.
+
+    Only queries for which several runs have results are compared.
+    """
+    if not candidates.pairs.height:
+        return
+    has_item = candidates.rows >= 0
+    is_comparable = (np.count_nonzero(candidates.lengths, axis=1) > 1)[candidates.query]
+    is_shared = np.count_nonzero(has_item, axis=1) > 1
+    compared = np.flatnonzero(has_item[is_comparable].any(axis=0)).tolist()
+    separate = [run for run in compared if not has_item[is_shared, run].any()]
+    if not separate:
+        return
+    others = [run for run in compared if run not in separate]
+    problem = "no item is in more than one run"
+    if others:
+        names = ", ".join(repr(candidates.names[run]) for run in separate)
+        subject = f"run {names} has" if len(separate) == 1 else f"runs {names} have"
+        problem = f"{subject} no item in common with any other run"
+    examples = [_example_ids(candidates, run) for run in (*separate, *others)[:_EXAMPLES]]
+    problem += ", so lists are only interleaved; check that all runs use the same item ids"
+    warnings.warn(KaratWarning("\n  ".join([problem, *examples])), stacklevel=3)
+
+
+def _example_ids(candidates: Candidates, run: int) -> str:
+    items = candidates.pairs["item_id"].filter(pl.Series(candidates.rows[:, run] >= 0))
+    first = items.unique().sort().head(_EXAMPLES)
+    return f"in {candidates.names[run]!r}: {', '.join(map(repr, first))}"
 
 
 def fused_run(

@@ -13,6 +13,7 @@ from karat import checks
 from karat.cache import IndexKey, load_or_build
 from karat.errors import InputError, counted
 from karat.live.instrumentation import stage
+from karat.live.protocol import StopRunError
 from karat.live.retrievers.built_in import BuiltIn
 from karat.live.retrievers.embedders import (
     STAGE,
@@ -182,15 +183,20 @@ def embed_query(embedder: Embedder, query: str, index: DenseIndex) -> Vectors:
     """Return the vector of a query."""
     with stage(STAGE):
         vector: Vectors = embedder.embed([query], is_indexing=False)[0]
+    _require_dimension(vector, index)
+    return vector
+
+
+def _require_dimension(vector: Vectors, index: DenseIndex) -> None:
     dimensions = index.vectors.shape[1]
     if vector.size != dimensions:
-        raise InputError(
-            f"the embedder returned {counted(vector.size, 'dimension')} for the query, and "
-            f"{dimensions} for the corpus",
+        raise StopRunError(
+            f"the embedder returned {counted(vector.size, 'dimension')} for a query, and "
+            f"{dimensions:,} for the corpus",
             field="embedder",
-            hint="all vectors must come from the same model",
+            hint="all vectors must come from the same model; check the embedder, and run the same "
+            "command again",
         )
-    return vector
 
 
 def load_vectors(
@@ -209,12 +215,19 @@ def load_vectors(
         settings["usearch"] = version("usearch")
     return load_or_build(
         IndexKey("dense", items.about, settings),
-        build=lambda: DenseIndex.build(embedder.embed(list(items.texts)), is_exact=is_exact),
+        build=lambda: _build(items, embedder, is_exact=is_exact),
         save=lambda index, folder: index.save(folder),
         load=DenseIndex.load,
         is_current=lambda index: _is_current(index, items, embedder),
         use_cache=use_cache and embedder.is_cacheable,
     )
+
+
+def _build(items: Items, embedder: Embedder, *, is_exact: bool) -> DenseIndex:
+    """Embed the items, and one of them again: an index that cannot be searched is not stored."""
+    index = DenseIndex.build(embedder.embed(list(items.texts)), is_exact=is_exact)
+    _require_dimension(embedder.embed([next(items.texts)])[0], index)
+    return index
 
 
 def _is_current(index: DenseIndex, items: Items, embedder: Embedder) -> bool:

@@ -6,7 +6,6 @@ An embedder is the model of wordllama, a function, or an OpenAI-compatible endpo
 from __future__ import annotations
 
 import logging
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -22,7 +21,7 @@ from karat.errors import InputError, counted, printable
 from karat.live.protocol import AttemptError
 from karat.live.retrievers.callables import qualified_name, returns_awaitable
 from karat.live.retrievers.endpoint import JsonEndpoint
-from karat.live.retrievers.resolve import import_object, source_hash
+from karat.live.retrievers.resolve import import_object, module_of, source_hash
 from karat.steps import tracked
 
 WORDLLAMA = "wordllama"
@@ -101,8 +100,7 @@ class FunctionEmbedder(Embedder):
         target = embedder
         if isinstance(embedder, str):
             target = import_object(embedder, "embedder")
-            module = sys.modules[embedder.partition(":")[0]]
-            source = source_hash(module, target)
+            source = source_hash(module_of(embedder), target)
             self.settings = {"embedder": embedder, "embedder_sha256": source}
         else:
             # Two functions made by the same code may differ, and have the same name.

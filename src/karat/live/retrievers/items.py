@@ -97,7 +97,12 @@ class Chunking:
         if isinstance(self.chunker, str) and self.chunker in CHUNKERS:
             options = {"size": self.size, "overlap": self.overlap}
             given = {name: value for name, value in options.items() if value is not None}
-            chunks = CHUNKERS[self.chunker](corpus, **given)
+            try:
+                chunks = CHUNKERS[self.chunker](corpus, **given)
+            except InputError as error:
+                if error.field in options:  # here, these parameters have other names
+                    error.field = f"chunk_{error.field}"
+                raise
         else:
             splitter = self.chunker
             if isinstance(splitter, str):

@@ -35,7 +35,16 @@ _COMMAND = "cmd:"
 _PYTHON = "python:"  # before a module with the name of a built-in retriever or a search engine
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
 _LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
-_FORMS = "write package.module:name, file.py:name, http://…, cmd:./program, bm25:CORPUS, or qdrant:http://…"
+_OBJECT_FORMS = "write package.module:name or file.py:name"
+_FORMS = {
+    "retriever": "write package.module:name, file.py:name, http://…, cmd:./program, bm25:CORPUS, "
+    "or qdrant:http://…",
+    "embedder": "write wordllama, package.module:name, file.py:name, or the URL of a server: "
+    "https://host/v1",
+    "reranker": "write package.module:name, file.py:name, or the URL of a server: "
+    "https://host/v1/rerank",
+}
+"""How to name what may also be a server; everything else is a Python object."""
 _MAX_NAMES = 12  # names that a message lists
 
 
@@ -95,7 +104,7 @@ def resolve_retriever(
     if isinstance(target, str):
         spec = _without_prefix(target)
         imported = import_object(spec)
-        source = source_hash(sys.modules[_module_name(spec.partition(":")[0])], imported)
+        source = source_hash(module_of(spec), imported)
         return PythonRetriever(imported, search, fields, name=target, source=source)
     return PythonRetriever(target, search, fields)
 
@@ -137,6 +146,11 @@ def _refuse_options(target: Any, embedding: Mapping[str, Any], options: Any) -> 
     raise InputError(problem, field=field, hint=hint)
 
 
+def module_of(spec: str) -> ModuleType:
+    """Return the module of an object that `import_object` has imported."""
+    return sys.modules[_module_name(spec.partition(":")[0])]
+
+
 def source_hash(module: ModuleType, retriever: Any) -> str | None:
     """Return a hash of the source files of a module and of a retriever, or None without files."""
     definition = sys.modules.get(getattr(retriever, "__module__", None) or module.__name__)
@@ -157,18 +171,18 @@ def import_object(spec: str, role: str = "retriever") -> Any:
     Modules are also searched for in the current folder.
     """
     try:
-        return _import_object(spec)
+        return _import_object(spec, role)
     except InputError as error:
         error.field = role
         raise
 
 
-def _import_object(spec: str) -> Any:
+def _import_object(spec: str, role: str) -> Any:
     module, colon, path = spec.partition(":")
     is_file = module.endswith(".py")
     names = [*([] if is_file else module.split(".")), *path.split(".")]
     if not colon or not all(map(str.isidentifier, names)):
-        raise _not_a_name(spec)
+        raise _not_a_name(spec, role)
     target: Any = _import_file(module) if is_file else _import_module(module)
     for name in path.split("."):
         if not hasattr(target, name):
@@ -185,7 +199,7 @@ def _import_object(spec: str) -> Any:
     return target
 
 
-def _not_a_name(spec: str) -> InputError:
+def _not_a_name(spec: str, role: str) -> InputError:
     """Return the error for a string that is not `package.module:name`.
 
     It may be a mistyped URL with a password, so only its safe part is shown.
@@ -196,19 +210,20 @@ def _not_a_name(spec: str) -> InputError:
         default_hint = "write it as http://host:port/path or https://host/path, without spaces"
     else:
         problem = f"{safe_spec!r} is not the name of a Python object"
-        default_hint = _FORMS
-    return InputError(problem, hint=_suggest_form(spec, safe_spec) or default_hint)
+        default_hint = _FORMS.get(role, _OBJECT_FORMS)
+    return InputError(problem, hint=_suggest_form(spec, safe_spec, role) or default_hint)
 
 
-def _suggest_form(spec: str, safe_spec: str) -> str | None:
-    """Return how to write a retriever like this one; `safe_spec` is `spec` without secrets."""
+def _suggest_form(spec: str, safe_spec: str, role: str) -> str | None:
+    """Return how to write a name like this one; `safe_spec` is `spec` without secrets."""
     file = spec.partition(":")[0]
     if file.endswith(".py") and not _LIKE_URL.search(spec):
         return f"write the name of an object in the file after a colon: {safe_text(file)}:NAME"
-    if re.match(r"[\w.-]+:\d+(/|$)", spec):
+    if role in _FORMS and re.match(r"[\w.-]+:\d+(/|$)", spec):
         return f"start a URL with http:// or https://: http://{safe_spec}"
-    if os.path.exists(spec.split(maxsplit=1)[0] if spec.strip() else spec):
-        return f"write cmd: before a program: cmd:{safe_spec}"
+    program = spec.split(maxsplit=1)[0] if spec.strip() else spec
+    if os.path.exists(program):
+        return f"write cmd: before a program: cmd:{safe_spec}" if role == "retriever" else None
     module, dot, name = spec.rpartition(".")
     if dot and spec.replace(".", "").isidentifier():
         return f"write a colon before the name: {module}:{name}"
