@@ -6,8 +6,8 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
 
 from karat.errors import InputError, printable, readable
@@ -28,6 +28,7 @@ _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _JSON_STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|([^.\[\]]+)")
 _TOML_NAME = re.compile(r""""([^"]*)"|'([^']*)'|([^."'\s]+)""")
 _TOML_TABLE = re.compile(r"\s*\[+([^\[\]]+)\]")
+_TOML_VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#])*""")
 _TOML_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""")
 
 Extent = tuple[int, int]
@@ -166,38 +167,50 @@ def _toml_excerpt(text: str, error: InputError) -> str | None:
     """Return the line of a setting, without the values of settings that may be secret."""
     from karat.live.redaction import looks_secret
 
-    settings = list(_toml_settings(text))
-    number = error.line or _toml_line(settings, error)
+    settings, lines = list(_toml_settings(text)), text.split("\n")
+    number = error.line or _toml_line(settings, lines, error)
     if number is None or number > len(settings):
         return None
-    line, (names, extent) = text.split("\n")[number - 1].rstrip("\r"), settings[number - 1]
+    line, (names, extent) = lines[number - 1].rstrip("\r"), settings[number - 1]
     if any(looks_secret(word) or "header" in word.lower() for word in (*names, line)):
         return None
     return _drawn(line, number, _quoted_value(line, error.problem) or extent)
 
 
 def _toml_settings(text: str) -> Iterator[tuple[list[str], Extent | None]]:
-    """Yield for each line the table and the key that it sets, and where its value is."""
+    """Yield for each line the table and the key that it sets, and where its value is.
+
+    The further lines of a value, such as those of a list, have the same table and key.
+    """
     table: list[str] = []
+    names: list[str] = []
     for line in io.StringIO(text):
         if header := _TOML_TABLE.match(line):
-            table = _toml_names(header[1])
+            table = names = _toml_names(header[1])
             yield table, header.span(1)
-        elif setting := _TOML_KEY.match(line):
-            start = _after(_JSON_SPACE, line, setting.end())
-            yield [*table, *_toml_names(setting[1])], (start, len(line.rstrip()))
-        else:
-            yield table, None
+            continue
+        setting = _TOML_KEY.match(line)
+        if setting is not None:
+            names = [*table, *_toml_names(setting[1])]
+        start = _after(_JSON_SPACE, line, 0 if setting is None else setting.end())
+        end = start + len(line[start : _after(_TOML_VALUE, line, start)].rstrip())
+        yield names, (start, end) if end > start else None
 
 
 def _toml_line(
-    settings: Sequence[tuple[list[str], Extent | None]], error: InputError
+    settings: Sequence[tuple[list[str], Extent | None]], lines: Sequence[str], error: InputError
 ) -> int | None:
+    """Return the number of the line of a setting, and of a list the one with the quoted value."""
     names = _toml_names(error.field or "")
-    for wanted in ([*names, *_QUOTED.findall(error.problem)[:1]], names):
-        for number, (setting, extent) in enumerate(settings, 1):
-            if extent is not None and setting == wanted:
-                return number
+    for wanted in ([*names, *_QUOTED.findall(error.problem)[:1]], names, names[:-1]):
+        numbers = [
+            number
+            for number, (setting, extent) in enumerate(settings, 1)
+            if extent is not None and setting == wanted and wanted
+        ]
+        quoting = [n for n in numbers if _quoted_value(lines[n - 1], error.problem)]
+        if numbers:
+            return (quoting or numbers)[0]
     return None
 
 
@@ -213,10 +226,7 @@ def _drawn(text: str, number: int, extent: Extent | None) -> str:
     room = max(30, min(shutil.get_terminal_size().columns, 120) - len(gutter))
     text = printable(text.replace("\t", "→"))
     start, end = extent or (0, 0)
-    first = max(0, min(start - room // 3, len(text) - room + 2))
-    last = min(len(text), first + room - 2)
-    while cell_len(text[first:last]) > room - 2:
-        last -= 1
+    first, last = _window(text, start, room - 2)
     left, right = "…" if first else "", "…" if last < len(text) else ""
     lines = [f"{gutter}{left}{text[first:last]}{right}"]
     if extent is not None:
@@ -224,3 +234,19 @@ def _drawn(text: str, number: int, extent: Extent | None) -> str:
         width = max(1, cell_len(text[start : min(end, last)]))
         lines.append(f"{' ' * (len(gutter) - 2)}| {' ' * before}{'^' * width}")
     return "\n".join(lines)
+
+
+def _window(text: str, start: int, room: int) -> Extent:
+    """Return the part of a line to show: a value with what is before it, in so many columns."""
+    from rich.cells import cell_len
+
+    def count(characters: Iterable[str], columns: int) -> int:
+        # Characters without a width count, too: a long line may consist of them.
+        widths = accumulate(max(1, cell_len(character)) for character in characters)
+        return sum(1 for _ in takewhile(lambda width: width <= columns, widths))
+
+    first = start - count(reversed(text[:start]), room // 3)
+    last = first + count(islice(text, first, None), room)
+    if last == len(text):
+        first = last - count(reversed(text), room)
+    return first, last
