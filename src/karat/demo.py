@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import polars as pl
 
@@ -43,6 +43,7 @@ from karat.report.document_model import (
 from karat.report.page.scripts import REQUIRED
 from karat.report.sheet import Sheet
 from karat.stats.power import ALPHA
+from karat.steps import watched
 
 ANSWER_TEXT, PAGES, TIME = "span.recall@2000c", "R@5", "latency.p50"
 MEASURES = (ANSWER_TEXT, "evidence.coverage@5", PAGES, "nDCG@10", TIME)
@@ -51,6 +52,13 @@ TOP_K = 20
 _WARMUP = 5  # queries before latencies count
 _OWN_FILES = ".karat-demo.json"
 _RETRIEVERS = {"bm25": BM25, "dense": Dense, "hybrid": Hybrid}
+
+
+class Watch(Progress, Protocol):
+    """Shows the progress of the demo."""
+
+    def began(self, activity: str) -> None:
+        """Show what is done after the last query."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +243,7 @@ def _missing_dense() -> Iterator[str]:
         yield "search by meaning needs: pip install 'karat[dense]'"
 
 
-def build_demo(folder: Path, watch: Progress | None = None) -> Demo:
+def build_demo(folder: Path, watch: Watch | None = None) -> Demo:
     """Run the demo and write its files to a folder.
 
     `watch` gets the progress over all runs. Raises an InputError before anything is written if the
@@ -258,26 +266,41 @@ def build_demo(folder: Path, watch: Progress | None = None) -> Demo:
             with writing(folder / name) as file:
                 file.write(content)
         _run_all(folder, setups, watch)
-        comparison = compare(
-            str(folder / "gold.jsonl"),
-            [str(_run_path(folder, setup.name)) for setup in setups],
-            MEASURES,
-            level="doc",
-            corpus=str(folder / "handbook"),
-        )
-        sheets = [Sheet(scores, show_queries=True) for scores in comparison.scores]
-        score_files.write(sheets, folder / "scores.json")
         report = folder / "report.html" if has_report else None
-        if report is not None:
-            comparison.report(report, title="Which retriever finds the answers in the handbook?")
+        with watched(None):  # the display shows what is done
+            comparison = _compare_all(folder, setups, watch)
+            _write_results(folder, comparison, report, watch)
     return Demo(folder, n_pages, comparison, report)
+
+
+def _compare_all(folder: Path, setups: Sequence[Setup], watch: Watch | None) -> Comparison:
+    if watch is not None:
+        watch.began("comparing")
+    return compare(
+        str(folder / "gold.jsonl"),
+        [str(_run_path(folder, setup.name)) for setup in setups],
+        MEASURES,
+        level="doc",
+        corpus=str(folder / "handbook"),
+    )
+
+
+def _write_results(
+    folder: Path, comparison: Comparison, report: Path | None, watch: Watch | None
+) -> None:
+    if watch is not None:
+        watch.began("writing the report")
+    sheets = [Sheet(scores, show_queries=True) for scores in comparison.scores]
+    score_files.write(sheets, folder / "scores.json")
+    if report is not None:
+        comparison.report(report, title="Which retriever finds the answers in the handbook?")
 
 
 def _run_path(folder: Path, run: str) -> Path:
     return folder / "runs" / f"{run}.jsonl"
 
 
-def _run_all(folder: Path, setups: Sequence[Setup], watch: Progress | None) -> None:
+def _run_all(folder: Path, setups: Sequence[Setup], watch: Watch | None) -> None:
     gold = Gold.read(folder / "gold.jsonl")
     if watch is not None:
         watch.begun(len(setups) * gold.query_ids.len(), 0, 0)
