@@ -1,7 +1,8 @@
 """Long steps of the work, and how far they are.
 
-Loops that may take long report each item with `tracked`; other long work is a `step`. `watched` sets
-who receives that, such as the progress bars of the command line; without it, nothing is reported.
+Loops that may take long report each item with `tracked`; other long work is a `step`. `watched`
+sets who receives that, such as the progress bars of the command line; without it, nothing is
+reported.
 """
 
 from __future__ import annotations
