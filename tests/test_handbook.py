@@ -54,7 +54,7 @@ def test_questions_are_enough_and_of_all_kinds():
 
 
 def test_output_of_every_example_is_checked():
-    """tests/test_docs.py compares what python and console blocks print; no other block is output."""
+    """test_docs.py compares what python and console blocks print; no other block is output."""
     for page in HANDBOOK.glob("*.md"):
         text = page.read_text("utf-8")
         output = re.compile(r"^```python\n.*?^```(\n\n```text\n.*?^```)?", re.M | re.S)
