@@ -86,6 +86,26 @@ def test_field_of_a_table_is_marked(path, content, field, value):
     assert marked(path, content, line=2, field=field) == value
 
 
+def test_member_of_an_object_is_marked_by_its_key():
+    line = '{"relevant": {"a": 1, "b \\"c\\".md": "high"}}'
+    field = r'relevant["b \"c\".md"]'
+    assert marked("gold.jsonl", line, line=1, field=field) == '"high"'
+
+
+@pytest.mark.parametrize("line", ['{"a": [1, 2,]}', '{"a": [1, 2 , ]}', '{"a": [1, 2],}'])
+def test_comma_after_the_last_value_is_marked(line):
+    shown, carets = excerpt("gold.jsonl", line, line=1)
+    assert carets.count("^") == 1
+    assert shown[carets.index("^") :].rstrip("]} ") == ","
+
+
+def test_value_that_the_message_quotes_is_marked_in_a_file_of_json():
+    content = '[{"id": "a"},\n {"id": "b",\n  "score": "high"}]'
+    problem = 'must be a number, got "high"'
+    assert marked("run.json", content, line=3, field="score", problem=problem) == '"high"'
+    assert marked("run.json", '{"a": 1,}', line=1) is None
+
+
 def test_quoted_value_is_marked_only_where_it_occurs_once():
     assert marked("a.csv", "x y\n", line=1, problem="'y' is wrong") == "y"
     assert marked("a.csv", "x xy x\n", line=1, problem="'x' is wrong") is None

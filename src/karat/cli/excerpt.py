@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice, takewhile
 from pathlib import Path
 
+from karat.data.formats.json_text import Extent, Mistake, after_space, value_extent
 from karat.errors import InputError, printable, readable
 from karat.files import Source
 
@@ -23,16 +24,12 @@ _TREC_FIELDS = {
     6: {"query_id": 0, "item_id": 2, "rank": 3, "score": 4},
 }
 _QUOTED = re.compile("'([^']+)'")
+_GOT = re.compile(", got (.+)$")
 _WORD = re.compile(r"\S+")
-_JSON_SPACE = re.compile(r"[ \t\r\n]*")
-_JSON_STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|([^.\[\]]+)")
 _TOML_NAME = re.compile(r""""([^"]*)"|'([^']*)'|([^."'\s]+)""")
 _TOML_TABLE = re.compile(r"\s*\[+([^\[\]]+)\]")
 _TOML_VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#])*""")
 _TOML_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""")
-
-Extent = tuple[int, int]
-"""The start and the end of a value in its line, in characters."""
 
 
 def with_excerpt(error: InputError) -> str:
@@ -78,7 +75,7 @@ def _extent(text: str, path: Path, error: InputError) -> Extent | None:
     """Return where the wrong value is in its line, or None if that is not certain."""
     field = error.field or ""
     if text.startswith("{") and path.suffix in _JSON_LINES:
-        extent = _json_mistake(text) or _json_value(text, field)
+        extent = _json_mistake(text) or value_extent(text, field)
     else:
         extent = _table_value(text, path, field) or _trec_value(text, field)
     return extent or _quoted_value(text, error.problem)
@@ -86,7 +83,7 @@ def _extent(text: str, path: Path, error: InputError) -> Extent | None:
 
 def _quoted_value(text: str, problem: str) -> Extent | None:
     """Return where a value that the message quotes occurs, if it occurs once."""
-    for value in _QUOTED.findall(problem):
+    for value in (*_QUOTED.findall(problem), *_GOT.findall(problem)):
         extents = [found.span() for found in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text)]
         if len(extents) == 1:
             return extents[0]
@@ -103,7 +100,7 @@ def _table_value(text: str, path: Path, field: str) -> Extent | None:
     """Return where the value of a column is, if the first line of the file names the column."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         header = file.readline(_LONGEST_LINE)
-    for separator in ("\t", ",", ";"):
+    for separator in ("\t", ",", ";") if field else ():
         names = [header[slice(*cell)].strip('" \n').lower() for cell in _cells(header, separator)]
         if len(names) > 1 and field.lower() in names:
             return list(_cells(text, separator))[names.index(field.lower())]
@@ -119,48 +116,10 @@ def _json_mistake(text: str) -> Extent | None:
     """Return where a line is not JSON."""
     try:
         json.loads(text)
-    except json.JSONDecodeError as mistake:
-        return mistake.pos, mistake.pos + 1
+    except json.JSONDecodeError as error:
+        position = Mistake.of(text, "line", error).position
+        return position, position + 1
     return None
-
-
-def _json_value(text: str, field: str) -> Extent | None:
-    """Return where the value of a field such as `results[0].score` is.
-
-    For a field that is missing, this is the object that should contain it.
-    """
-    extent, is_inside = (0, 1), False
-    for step in _JSON_STEP.finditer(field):
-        key = int(step[1]) if step[1] else step[2]
-        members = _members(text, extent[0]) if text[extent[0]] in "{[" else iter(())
-        child = next((place for name, place in members if name == key), None)
-        if child is None:
-            break
-        extent, is_inside = child, True
-    return extent if is_inside else None
-
-
-def _members(text: str, start: int) -> Iterator[tuple[str | int, Extent]]:
-    """Yield the key or index and the extent of each value of an object or a list."""
-    decode, skip = json.JSONDecoder().raw_decode, _JSON_SPACE
-    is_object, index = text[start] == "{", 0
-    position = _after(skip, text, start + 1)
-    while text[position] not in "]}":
-        key: str | int = index
-        if is_object:
-            key, position = decode(text, position)
-            position = _after(skip, text, _after(skip, text, position) + 1)  # the colon
-        _, end = decode(text, position)
-        yield key, (position, end)
-        index, position = index + 1, _after(skip, text, end)
-        if text[position] == ",":
-            position = _after(skip, text, position + 1)
-
-
-def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    assert found is not None
-    return found.end()
 
 
 def _toml_excerpt(text: str, error: InputError) -> str | None:
@@ -192,8 +151,9 @@ def _toml_settings(text: str) -> Iterator[tuple[list[str], Extent | None]]:
         setting = _TOML_KEY.match(line)
         if setting is not None:
             names = [*table, *_toml_names(setting[1])]
-        start = _after(_JSON_SPACE, line, 0 if setting is None else setting.end())
-        end = start + len(line[start : _after(_TOML_VALUE, line, start)].rstrip())
+        start = after_space(line, 0 if setting is None else setting.end())
+        value = _TOML_VALUE.match(line, start)
+        end = start if value is None else start + len(value[0].rstrip())
         yield names, (start, end) if end > start else None
 
 
