@@ -4,15 +4,19 @@ import hashlib
 import importlib.util
 import json
 import shlex
+import shutil
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 import karat
 import karat.cli.demo
 import karat.demo
+from karat.config import Config
 from karat.demo import ANSWER_TEXT, MEASURES, Demo, build_demo
 from karat.stats.power import ALPHA
 from support.commands import check_refused
@@ -46,8 +50,16 @@ def small(without):
 
 
 def printed_commands(out):
-    *_, first, second, third = out.splitlines()
-    return [shlex.split(line) for line in (first, second, third)]
+    """Return the folder that the printed lines change to, and the commands to try there."""
+    enter, *lines = out.splitlines()[-4:]
+    change, folder = shlex.split(enter)
+    assert change == "cd"
+    return folder, [part.split() for line in lines for part in line.split(" && ")]
+
+
+def rows(out):
+    """Return how many rows of a terminal with 80 columns the output needs."""
+    return sum(max(1, -(-cell_len(line) // 80)) for line in out.splitlines())
 
 
 def test_small_demo_prints_verdict_table_and_what_is_missing(
@@ -57,7 +69,7 @@ def test_small_demo_prints_verdict_table_and_what_is_missing(
     code, out, err = command("demo")
     lines = out.splitlines()
     assert (code, err) == (0, "")
-    assert len(lines) <= 20
+    assert rows(out) <= 20
     assert lines[0].startswith("Compared 3 ways to search ")
     assert any(line.startswith("Clear: bm25-") for line in lines)
     assert any(line.startswith("Too close to call: bm25-") for line in lines)
@@ -67,15 +79,28 @@ def test_small_demo_prints_verdict_table_and_what_is_missing(
     assert not Path("karat-demo/report.html").exists()
 
 
-def test_commands_that_the_demo_prints_work(command, small, tmp_path, monkeypatch):
+def test_commands_that_the_demo_prints_work_again_and_again(command, small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, out, _ = command("demo", "my demo")
-    for words in printed_commands(out):
+    folder, commands = printed_commands(out)
+    monkeypatch.chdir(folder)
+    for words in [*commands, *commands]:
         assert words[0] == "karat"
         code, printed, err = command(*words[1:])
         assert code == 0, err
         assert printed
-    assert Path("my demo/mine.jsonl").exists()
+    headline = command(*commands[-1][1:])[1].splitlines()[0]
+    assert "mine" in headline
+    assert "bm25-" in headline
+
+
+def test_folder_of_the_demo_is_a_project(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name in ("validate", "eval", "compare"):
+        code, out, err = command(name, "--json")
+        assert code == 0, err
+    leader = Path(Config.find().settings["baseline"]).stem
+    assert json.loads(out)["baseline"] == leader
 
 
 @pytest.mark.slow
@@ -85,15 +110,16 @@ def test_demo_with_all_extras(command, offline, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     code, out, err = command("demo", "--open")
-    lines = out.splitlines()
     assert (code, err) == (0, "")
-    assert len(lines) == 20
-    assert max(map(len, lines[:-5])) <= 80
+    assert rows(out) <= 20
     report = Path("karat-demo/report.html").resolve()
-    assert f"Open {report.as_uri()}" in lines
+    assert f"Open {report.as_uri()}" in out.splitlines()
+    assert max(cell_len(line) for line in out.splitlines() if "file://" not in line) <= 80
     assert opened == [report.as_uri()]
     assert len(list(Path("karat-demo/runs").iterdir())) == 5
-    for words in printed_commands(out):
+    folder, commands = printed_commands(out)
+    monkeypatch.chdir(folder)
+    for words in commands:
         assert command(*words[1:])[0] == 0
 
 
@@ -107,14 +133,18 @@ def test_one_difference_is_clear_and_one_is_not(tmp_path, without):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
+def demo(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(karat.demo, "find_spec", lambda _: None)
-        demo = build_demo(folder)
+        demo = build_demo(tmp_path_factory.mktemp("demo"))
     assert demo.p_of(demo.ranking[0], demo.clearly_worse[0]) < ALPHA
     assert demo.p_of(demo.ranking[0], demo.too_close[0]) > 0.2
-    return folder
+    return demo
+
+
+@pytest.fixture
+def folder(demo):
+    return demo.folder
 
 
 def test_folder_has_corpus_gold_runs_and_scores(folder):
@@ -146,7 +176,9 @@ def test_demo_replaces_its_own_files_and_keeps_others(folder, without):
     assert not (folder / "runs" / "dense.jsonl").exists()
 
 
-@pytest.mark.parametrize("name", ["gold.jsonl", "handbook/index.md", "runs/bm25-fixed.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["gold.jsonl", "handbook/index.md", "runs/bm25-fixed.jsonl", "karat.toml"]
+)
 def test_foreign_file_is_not_replaced_and_nothing_is_written(command, small, tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
@@ -179,25 +211,53 @@ def test_interrupted_demo_can_be_started_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("invoked", "on_path", "program"),
+    ("invoked", "on_path", "ways"),
     [
-        ("bin/karat", "bin/karat", "karat"),
-        ("bin/karat", None, "bin/karat"),
-        ("bin/karat", "other/karat", "bin/karat"),
-        ("karat/__main__.py", None, f"{sys.executable} -m karat"),
-        ("absent/karat", None, "karat"),
+        ("bin/karat", "bin/karat", []),
+        ("bin/karat", None, ["alias karat=HERE/bin/karat"]),
+        ("bin/karat", "other/karat", ["alias karat=HERE/bin/karat"]),
+        ("my venv/karat", None, [". 'my venv/activate'"]),
+        ("karat/__main__.py", None, ["alias karat='PYTHON -m karat'"]),
+        ("absent/karat", None, []),
     ],
 )
-def test_commands_name_the_program_that_was_started(
-    tmp_path, monkeypatch, invoked, on_path, program
+def test_shell_is_told_where_karat_is_unless_it_finds_it(
+    tmp_path, monkeypatch, invoked, on_path, ways
 ):
     monkeypatch.chdir(tmp_path)
-    for path in ("bin/karat", "other/karat", "karat/__main__.py"):
+    for path in ("bin/karat", "other/karat", "karat/__main__.py", "my venv/karat"):
         Path(path).parent.mkdir()
         Path(path).touch()
+    Path("my venv/activate").touch()
     monkeypatch.setattr("shutil.which", lambda _: on_path)
     monkeypatch.setattr(sys, "argv", [invoked])
-    assert karat.cli.demo._program() == program
+    monkeypatch.setattr(sys, "executable", "PYTHON")
+    expected = [way.replace("HERE", str(tmp_path)) for way in ways]
+    assert karat.cli.demo._ways_to_find_karat() == expected
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("has_environment", [True, False])
+def test_printed_lines_work_in_a_shell_that_does_not_find_karat(
+    demo, tmp_path, monkeypatch, has_environment
+):
+    """Like `make demo`, which starts .venv/bin/karat: paste the lines into a shell."""
+    program = tmp_path / "bin" / "karat"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m karat "$@"\n')
+    program.chmod(0o755)
+    if has_environment:
+        program.with_name("activate").write_text(f'PATH="{program.parent}:$PATH"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bin/karat"])
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    ways = karat.cli.demo._ways_to_find_karat()
+    enter, command, *_ = demo.next_steps(ways)[2:]
+    script = f"shopt -s expand_aliases\n{enter}\n{command}"
+    shown = subprocess.run(
+        ["bash", "-c", script], check=True, capture_output=True, text=True
+    ).stdout
+    assert "by difficulty" in shown
 
 
 def test_file_in_place_of_the_folder_is_refused(command, tmp_path):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import shutil
 
 import pytest
@@ -50,6 +51,14 @@ def test_questions_are_enough_and_of_all_kinds():
     assert {question["type"] for question in questions} == kinds
     assert {question["difficulty"] for question in questions} == {"easy", "medium", "hard"}
     assert 3 <= sum(question.get("answerable") is False for question in questions) <= 15
+
+
+def test_output_of_every_example_is_checked():
+    """test_docs.py compares what python and console blocks print; no other block is output."""
+    for page in HANDBOOK.glob("*.md"):
+        text = page.read_text("utf-8")
+        output = re.compile(r"^```python\n.*?^```(\n\n```text\n.*?^```)?", re.M | re.S)
+        assert set(re.findall(r"^```(.+)$", output.sub("", text), re.M)) <= {"console"}, page
 
 
 def test_golden_set_is_valid(tmp_path):

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import polars as pl
 
+from karat.config import KARAT
 from karat.data.gold import Gold
 from karat.errors import InputError
 from karat.evaluation.comparison import Comparison, compare
@@ -35,7 +36,6 @@ from karat.report.document_model import (
     Cell,
     Column,
     Document,
-    Headline,
     Section,
     Table,
     TextLines,
@@ -43,14 +43,24 @@ from karat.report.document_model import (
 from karat.report.page.scripts import REQUIRED
 from karat.report.sheet import Sheet
 from karat.stats.power import ALPHA
+from karat.steps import watched
 
 ANSWER_TEXT, PAGES, TIME = "span.recall@2000c", "R@5", "latency.p50"
 MEASURES = (ANSWER_TEXT, "evidence.coverage@5", PAGES, "nDCG@10", TIME)
 """The first one decides. At equal k, larger chunks would win; equal characters are fair."""
 TOP_K = 20
 _WARMUP = 5  # queries before latencies count
+_OWN_RUN = "mine.jsonl"
+"""The run of the reader: no file of the demo."""
 _OWN_FILES = ".karat-demo.json"
 _RETRIEVERS = {"bm25": BM25, "dense": Dense, "hybrid": Hybrid}
+
+
+class Watch(Progress, Protocol):
+    """Shows the progress of the demo."""
+
+    def began(self, activity: str) -> None:
+        """Show what is done after the last query."""
 
 
 @dataclass(frozen=True)
@@ -120,18 +130,13 @@ class Demo:
         return [other for other in self.ranking[1:] if other.name not in worse]
 
     def commands(self) -> list[str]:
-        """Return three commands of karat to try next; each works in the current folder."""
-        gold, leader = self.folder / "gold.jsonl", self.ranking[0]
-        run = _run_path(self.folder, leader.name)
-        words = (
-            "eval GOLD RUN --by difficulty",
-            f"explain {ANSWER_TEXT} --gold GOLD --run RUN --query {self._partial_query()}",
-            "run GOLD -r bm25:PAGES --chunker sentences -o MINE",
-        )
-        paths = {"GOLD": gold, "RUN": run, "bm25:PAGES": f"bm25:{self.folder / 'handbook'}"}
-        paths["MINE"] = self.folder / "mine.jsonl"
+        """Return three commands to try next; each works in the folder, as often as it is run."""
+        leader, chunk_size = self.ranking[0].name, _setup(self.ranking[0].name).chunk_size // 2
+        run = _run_file(leader)
         return [
-            shlex.join(str(paths.get(word, word)) for word in command.split()) for command in words
+            f"karat eval {run} --by difficulty",
+            f"karat explain {ANSWER_TEXT} --run {run} --query {self._partial_query()}",
+            f"karat run --chunk-size {chunk_size} --overwrite && karat compare {_OWN_RUN}",
         ]
 
     def _partial_query(self) -> str:
@@ -147,8 +152,8 @@ class Demo:
             f"Compared {len(self.ranking)} ways to search karat's handbook: "
             f"{n_questions} questions, {self.n_pages} pages."
         )
-        sections = [Section([TextLines([*self._verdicts()])]), Section([self._table()])]
-        return Document("Demo", Headline(headline), sections)
+        sections = [Section([TextLines([*self._verdicts()])], headline), Section([self._table()])]
+        return Document("Demo", sections=sections)
 
     def _verdicts(self) -> Iterator[str]:
         best = _name_and_share(self.ranking[0])
@@ -166,11 +171,14 @@ class Demo:
             close = _joined([best, *map(_name_and_share, self.too_close)])
             yield f"Too close to call: {close}."
 
-    def next_steps(self, program: str = "karat") -> list[str]:
-        """Return the lines below the table, which must not be wrapped: an address and commands."""
-        commands = [f"  {program} {command}" for command in self.commands()]
-        purpose = "Try next: scores by difficulty, how one score is computed, another chunker"
-        return [self._report_line(), purpose, *commands]
+    def next_steps(self, before: Sequence[str] = ()) -> list[str]:
+        """Return the lines below the table, which must not be wrapped: an address and commands.
+
+        `before` are shell commands without which a shell does not find karat.
+        """
+        purpose = "Try next: scores by difficulty, how one score is computed, chunks half as long"
+        enter = " && ".join([*before, shlex.join(["cd", str(self.folder)])])
+        return [self._report_line(), purpose, *(f"  {line}" for line in [enter, *self.commands()])]
 
     def _table(self) -> Table:
         words = {setup.name: setup.words for setup in SETUPS}
@@ -191,10 +199,7 @@ class Demo:
             ]
             for scores in self.ranking
         ]
-        notes = [
-            "answer text: share of the gold text in the first 2,000 characters returned",
-            "pages: share of the relevant pages among the first 5; time: median",
-        ]
+        notes = ["answer text within 2,000 characters, relevant pages in the first 5, median time"]
         return Table(columns, rows, notes=[*notes, *self._unanswerable_notes(), *_missing_dense()])
 
     def _unanswerable_notes(self) -> Iterator[str]:
@@ -235,7 +240,7 @@ def _missing_dense() -> Iterator[str]:
         yield "search by meaning needs: pip install 'karat[dense]'"
 
 
-def build_demo(folder: Path, watch: Progress | None = None) -> Demo:
+def build_demo(folder: Path, watch: Watch | None = None) -> Demo:
     """Run the demo and write its files to a folder.
 
     `watch` gets the progress over all runs. Raises an InputError before anything is written if the
@@ -251,33 +256,83 @@ def build_demo(folder: Path, watch: Progress | None = None) -> Demo:
     }
     n_pages = len(contents)
     contents["gold.jsonl"] = shipped.joinpath("gold.jsonl").read_bytes()
-    names = [*contents, *(f"runs/{setup.name}.jsonl" for setup in setups), "scores.json"]
+    names = [*contents, *(_run_file(setup.name) for setup in setups), "scores.json", KARAT]
     names += ["report.html"] if has_report else []
     with _OwnFiles(folder, names):
         for name, content in contents.items():
             with writing(folder / name) as file:
                 file.write(content)
         _run_all(folder, setups, watch)
-        comparison = compare(
-            str(folder / "gold.jsonl"),
-            [str(_run_path(folder, setup.name)) for setup in setups],
-            MEASURES,
-            level="doc",
-            corpus=str(folder / "handbook"),
-        )
-        sheets = [Sheet(scores, show_queries=True) for scores in comparison.scores]
-        score_files.write(sheets, folder / "scores.json")
         report = folder / "report.html" if has_report else None
-        if report is not None:
-            comparison.report(report, title="Which retriever finds the answers in the handbook?")
-    return Demo(folder, n_pages, comparison, report)
+        with watched(None):  # the display shows what is done
+            comparison = _compare_all(folder, setups, watch)
+            _write_results(folder, comparison, report, watch)
+        demo = Demo(folder, n_pages, comparison, report)
+        with writing(folder / KARAT) as file:
+            file.write(_project(setups, _setup(demo.ranking[0].name)).encode())
+    return demo
 
 
-def _run_path(folder: Path, run: str) -> Path:
-    return folder / "runs" / f"{run}.jsonl"
+def _compare_all(folder: Path, setups: Sequence[Setup], watch: Watch | None) -> Comparison:
+    if watch is not None:
+        watch.began("comparing")
+    return compare(
+        str(folder / "gold.jsonl"),
+        [str(folder / _run_file(setup.name)) for setup in setups],
+        MEASURES,
+        level="doc",
+        corpus=str(folder / "handbook"),
+    )
 
 
-def _run_all(folder: Path, setups: Sequence[Setup], watch: Progress | None) -> None:
+def _write_results(
+    folder: Path, comparison: Comparison, report: Path | None, watch: Watch | None
+) -> None:
+    if watch is not None:
+        watch.began("writing the report")
+    sheets = [Sheet(scores, show_queries=True) for scores in comparison.scores]
+    score_files.write(sheets, folder / "scores.json")
+    if report is not None:
+        comparison.report(report, title="Which retriever finds the answers in the handbook?")
+
+
+def _run_file(run: str) -> str:
+    return f"runs/{run}.jsonl"
+
+
+def _setup(run: str) -> Setup:
+    return next(setup for setup in SETUPS if setup.name == run)
+
+
+def _project(setups: Sequence[Setup], best: Setup) -> str:
+    """Return a karat.toml with what the demo did, and with the best retriever to change."""
+    runs = ",\n".join(f'    "{_run_file(setup.name)}"' for setup in setups)
+    measures = ", ".join(f'"{measure}"' for measure in MEASURES)
+    return f"""\
+# The project of `karat demo`: in its folder, commands need no arguments.
+gold = "gold.jsonl"
+corpus = "handbook"
+measures = [{measures}]
+level = "doc"
+
+runs = [
+{runs},
+]
+baseline = "{_run_file(best.name)}"   # what `karat compare` compares all others with
+
+# The best retriever: change it, then `karat run --overwrite && karat compare {_OWN_RUN}`.
+[retriever]
+spec = "{best.kind}:handbook"
+chunker = "{best.chunker}"
+chunk_size = {best.chunk_size}
+top_k = {TOP_K}
+jobs = 1       # latencies without other queries at the same time
+warmup = {_WARMUP}
+output = "{_OWN_RUN}"
+"""
+
+
+def _run_all(folder: Path, setups: Sequence[Setup], watch: Watch | None) -> None:
     gold = Gold.read(folder / "gold.jsonl")
     if watch is not None:
         watch.begun(len(setups) * gold.query_ids.len(), 0, 0)
@@ -289,7 +344,7 @@ def _run_all(folder: Path, setups: Sequence[Setup], watch: Progress | None) -> N
             jobs=1,  # latencies without other queries at the same time
             warmup=_WARMUP,
             name=setup.name,
-            output=_run_path(folder, setup.name),
+            output=folder / _run_file(setup.name),
             overwrite=True,
             watch=None if watch is None else _PartOfRuns(watch),
         )

@@ -1,7 +1,8 @@
 """Long steps of the work, and how far they are.
 
-Loops that may take long report each item with `tracked`. `watched` sets who is told, such as the
-progress bars of the command line; without it, `tracked` only passes the items on.
+Loops that may take long report each item with `tracked`; other long work is a `step`. `watched`
+sets who receives that, such as the progress bars of the command line; without it, nothing is
+reported.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def tracked(
     ['a', 'b', 'c']
     """
     watcher = _watcher.get()
-    if watcher is None or total < 2:
+    if watcher is None:
         yield from items
         return
     step, done = watcher.begun(label, total), 0
@@ -60,3 +61,13 @@ def tracked(
             watcher.moved(step, done)
     finally:
         watcher.ended(step)
+
+
+@contextmanager
+def step(label: str) -> Iterator[None]:
+    """Report a step whose progress cannot be counted.
+
+    >>> with step("writing a report"):
+    ...     pass
+    """
+    yield from tracked((None,), label, 1)

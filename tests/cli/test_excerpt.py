@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from karat import InputError
 from karat.cli.excerpt import with_excerpt
@@ -85,6 +86,26 @@ def test_field_of_a_table_is_marked(path, content, field, value):
     assert marked(path, content, line=2, field=field) == value
 
 
+def test_member_of_an_object_is_marked_by_its_key():
+    line = '{"relevant": {"a": 1, "b \\"c\\".md": "high"}}'
+    field = r'relevant["b \"c\".md"]'
+    assert marked("gold.jsonl", line, line=1, field=field) == '"high"'
+
+
+@pytest.mark.parametrize("line", ['{"a": [1, 2,]}', '{"a": [1, 2 , ]}', '{"a": [1, 2],}'])
+def test_comma_after_the_last_value_is_marked(line):
+    shown, carets = excerpt("gold.jsonl", line, line=1)
+    assert carets.count("^") == 1
+    assert shown[carets.index("^") :].rstrip("]} ") == ","
+
+
+def test_value_that_the_message_quotes_is_marked_in_a_file_of_json():
+    content = '[{"id": "a"},\n {"id": "b",\n  "score": "high"}]'
+    problem = 'must be a number, got "high"'
+    assert marked("run.json", content, line=3, field="score", problem=problem) == '"high"'
+    assert marked("run.json", '{"a": 1,}', line=1) is None
+
+
 def test_quoted_value_is_marked_only_where_it_occurs_once():
     assert marked("a.csv", "x y\n", line=1, problem="'y' is wrong") == "y"
     assert marked("a.csv", "x xy x\n", line=1, problem="'x' is wrong") is None
@@ -99,6 +120,10 @@ def test_quoted_value_is_marked_only_where_it_occurs_once():
         ("[conventions]\nmising = 1\n", "conventions", "unknown 'mising'", 2, "mising"),
         ("x = 1\n\n[gates]\n", "gates", "unknown setting", 3, "gates"),
         ("[tool.karat.gates]\n", "tool.karat.gates", "unknown setting", 1, "tool.karat.gates"),
+        ('a = "x # y" # note\n', "a", "wrong", 1, '"x # y"'),
+        ('m = [\n  "RR", # note\n  "RX",\n]\nb = "RX"\n', "m", "'RX' not found", 3, "RX"),
+        ('m = [\n  "RR",\n]\n', "m", "wrong", 1, "["),
+        ('a = 1\nb = { c = "x" }\n', "b.c", "unknown 'x'", 2, "x"),
     ],
 )
 def test_setting_in_toml_is_found_and_marked(content, field, problem, line, value):
@@ -132,6 +157,18 @@ def test_long_line_is_cut_around_the_value():
     assert carets.count("^") == len('"wrong"')
     assert len(shown) + 3 <= 80
     assert len(excerpt("run.jsonl", line, line=1, field="a")[1]) <= 80
+
+
+@pytest.mark.parametrize("length", [1, 10, 60])
+@pytest.mark.parametrize("last", ["x", "日本語", "e\u0301" * 80])
+def test_value_after_wide_characters_is_marked(length, last):
+    results = [{"id": "日本語" * length}, {"id": "b", "score": last}]
+    line = json.dumps({"query_id": "q1", "results": results}, ensure_ascii=False)
+    shown, carets = excerpt("run.jsonl", line, line=1, field="results[1].score")
+    before = cell_len(shown[: shown.rindex(f'"{last[0]}')])
+    assert carets.index("^") == before
+    assert carets.count("^") == min(cell_len(f'"{last}"'), cell_len(shown.rstrip("…")) - before)
+    assert cell_len(shown) <= 80
 
 
 def test_control_characters_are_replaced():

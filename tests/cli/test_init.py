@@ -34,26 +34,33 @@ def here(tmp_path, monkeypatch):
     sys.modules.pop("my_retriever", None)
 
 
-def test_commands_work_in_a_new_project_without_arguments(command, here, monkeypatch):
+def test_commands_that_init_prints_work_without_arguments(command, here, monkeypatch):
     code, out, err = command("init", "project")
     assert (code, err) == (0, "")
     assert set(snapshot("project")) == set(FILES)
-    assert "  cd project\n" in out
+    first, *lines = [line[2:] for line in out.partition("next:\n")[2].splitlines()]
+    assert first == "cd project"
     monkeypatch.chdir("project")
-    assert command("validate", "--json")[0] == 0
-    code, _, err = command("run", "--no-progress")
-    assert code == 0
+    commands = [line.split("  ")[0].split() for line in lines]
+    for words in commands:
+        assert words[0] == "karat"
+        code, _, err = command(*words[1:])
+        assert code == 0, err
+    assert Path("baseline.parquet").exists()
+    assert ["karat", "compare"] in commands
+    assert command("gate")[0] == 0
+    assert command("validate")[0] == 0
+
+
+def test_questions_of_a_new_project_are_answered_but_not_perfectly(command, here):
+    command("init")
+    _, _, err = command("run", "--no-progress")
     assert err.splitlines()[-1] == "next: karat eval"
-    code, out, err = command("eval", "--json")
-    assert code == 0
+    _, out, _ = command("eval", "--json")
     measures = json.loads(out)["runs"][0]["measures"]
     assert list(measures) == ["nDCG@10", "R@5", "RR@10"]
     # q1 and q2 find everything at the top; in q1 the less relevant document comes first.
     assert 0.5 < measures["nDCG@10"]["value"] < 1
-    assert command("gate")[0] == 0
-    assert command("gate", "--update-baseline")[0] == 0
-    assert Path("baseline.parquet").exists()
-    assert command("compare")[0] == 0
 
 
 def test_current_folder_is_the_default(command, here):
@@ -72,8 +79,8 @@ def test_existing_files_are_listed_and_nothing_is_written(command, here):
     assert "gold.jsonl, .github/workflows/karat.yml" in err
     assert "karat.toml" not in err
     assert snapshot(here) == before
+    Path("other.txt").write_text("a file")
     with refused(path="other.txt", line=None, field=None):
-        Path("other.txt").write_text("a file")
         write_starter("other.txt")
 
 
@@ -86,14 +93,25 @@ def test_settings_in_pyproject_toml_are_not_hidden_by_a_new_file(here):
     assert len(write_starter(".")) == len(FILES)
 
 
-def test_nothing_is_left_if_a_file_cannot_be_written(here, monkeypatch):
+@pytest.mark.parametrize("path", ["corpus", ".github", ".github/workflows"])
+def test_file_in_place_of_a_folder_is_named_and_nothing_is_written(here, path):
+    Path("project", path).parent.mkdir(parents=True)
+    Path("project", path).write_text("mine")
+    with refused(path=str(Path("project", path)), line=None, field=None):
+        write_starter("project")
+    assert snapshot("project") == {path: b"mine"}
+    folders = [each.name for each in Path("project").rglob("*") if each.is_dir()]
+    assert folders == ([".github"] if path == ".github/workflows" else [])
+
+
+def test_folders_that_were_created_are_removed_after_an_error(here, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", fail)
     with refused(line=None, field=None):
-        write_starter("project")
-    assert not snapshot("project")
+        write_starter("new/project")
+    assert not Path("new").exists()
 
 
 def test_repository_root_is_named_if_the_workflow_must_be_moved(command, here):

@@ -2,6 +2,7 @@
 
 import io
 import os
+from time import sleep
 
 import pytest
 
@@ -9,7 +10,7 @@ from karat.cli import progress as module
 from karat.cli.progress import progress, step_bars
 from karat.data.formats.native_run import Failure
 from karat.live.protocol import JournalLine, Query
-from karat.steps import tracked
+from karat.steps import step, tracked
 
 
 class Terminal(io.StringIO):
@@ -114,6 +115,38 @@ def test_step_that_takes_long_shows_a_bar_in_a_terminal(clock, monkeypatch):
         assert terminal.getvalue() == ""
         walk(clock, 1.0)
     assert "matching evidence: 2 of 10" in terminal.getvalue()
+
+
+def test_step_shows_a_bar_before_its_first_item_is_done(clock, monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_CHECKS", 0.01)
+    with step_bars(), step("writing the report"):
+        clock[0] += 3.0
+        for _ in tracked(range(2), "reading runs", 2):
+            clock[0] += 3.0
+            wait_for("reading runs: 0 of 2", terminal)
+            break
+    assert "writing the report" in terminal.getvalue()
+
+
+def wait_for(text, terminal):
+    for _ in range(1000):
+        if text in terminal.getvalue():
+            return
+        sleep(0.01)
+    raise AssertionError(terminal.getvalue())
+
+
+def test_bar_of_a_run_shows_what_is_done_after_the_last_query(monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    with progress(True, is_kept=False) as watch:
+        watch.begun(1, 0, 0)
+        watch.finished(JournalLine("q1", results=[]))
+        watch.began("comparing")
+        watch.began("writing the report")
+    _, _, shown = terminal.getvalue().partition("comparing")
+    assert "writing the report" in shown
+    assert "query" not in shown
 
 
 def test_steps_show_no_bar_without_a_terminal_or_for_a_pipe(clock, capsys, monkeypatch):

@@ -276,6 +276,90 @@ def test_wrong_setting_is_an_error_that_names_file_and_field(
         assert hint.replace("[retriever]", "retriever]") in error.value.hint
 
 
+RETRIEVER_TABLE = '[retriever]\nspec = "project_search:search"\noutput = "run.jsonl"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "line", "marked"),
+    [
+        ("compare", 'measures = ["RR", "nDGC@10"]', "measures", 3, "nDGC@10"),
+        ("eval", 'measures = [\n  "RR",\n  "R@0",\n]', "measures", 3, "["),
+        ("compare", 'preset = "coverge"', "preset", 3, "coverge"),
+        ("gate", 'preset = "coverge"', "preset", 3, "coverge"),
+        ("eval", 'by = "tpe"', "by", 3, "tpe"),
+        ("eval", "top_k = 0", "top_k", 3, "0"),
+        ("eval", 'run_format = "jsonl"\ngold_format = "trek"', "gold_format", 4, "trek"),
+        ("eval", 'run_format = "trek"\ngold_format = "jsonl"', "run_format", 3, "trek"),
+        ("eval", 'columns = { query = "topic text" }', "columns.query", 3, "topic text"),
+        ("eval", '[columns]\nquery = "topic text"', "columns.query", 4, "topic text"),
+        ("run", RETRIEVER_TABLE + "jobs = 0", "retriever.jobs", 6, "0"),
+        ("run", RETRIEVER_TABLE + 'fields = { idd = "x" }', "retriever.fields.idd", 6, "idd"),
+    ],
+)
+@pytest.mark.parametrize("section", ["", "tool.karat"])
+def test_wrong_value_of_a_setting_is_shown_in_the_file(
+    command, here, name, text, field, line, marked, section
+):
+    (here / "project_search.py").write_text(RETRIEVER)
+    runs = "second.jsonl" if name == "gate" else ["best.jsonl", "second.jsonl"]
+    text = f'gold = "gold.jsonl"\nruns = {json.dumps(runs)}\n{text}\n'
+    text += "" if section or name != "gate" else "[gate]\nRR = '>= 0.4'\n"
+    path = "karat.toml"
+    if section:
+        path, line, field = "pyproject.toml", line + 1, f"tool.karat.{field}"
+        tables = text.replace("[retriev", "[tool.karat.retriev").replace("[col", "[tool.karat.col")
+        text = f"[tool.karat]\n{tables}"
+    configure(text, path)
+    code, _, err = command(name)
+    shown = [each for each in err.splitlines() if not each.startswith("using ")]
+    assert code == 2
+    assert shown[0].startswith(f"error: {path}: {field}: ")
+    assert shown[1].startswith(f"  {line} | ")
+    assert [m for c, m in zip(shown[2], shown[1], strict=False) if c == "^"] == list(marked)
+
+
+def test_wrong_value_of_the_command_line_is_not_blamed_on_the_file(command, here):
+    configure(ONE_RUN + 'run_format = "jsonl"\ntop_k = 3\n')
+    for words in (["-m", "nDGC"], ["--top-k", "0"], ["--gold-format", "trek"]):
+        code, _, err = command("eval", *words)
+        assert (code, "error: karat.toml" in err) == (2, False)
+
+
+@pytest.mark.parametrize("name", ["eval", "gate", "explain RR --query q1"])
+def test_missing_output_of_the_retriever_is_an_error_that_names_karat_run(command, here, name):
+    configure(f"gold = 'gold.jsonl'\n{RETRIEVER_TABLE}[gate]\nRR = '>= 1'\n", "own.toml")
+    code, _, err = command(*name.split(), "-c", "own.toml")
+    assert code == 2
+    assert "error: run.jsonl: file not found" in err
+    assert err.endswith("\n  hint: run `karat run --config own.toml` to write it\n")
+    _, _, err = command("eval", "second.jsom", "-c", "own.toml")
+    assert err.endswith("\n  hint: did you mean second.jsonl?\n")
+
+
+def test_error_report_of_a_gate_names_karat_run_too(command, here):
+    configure(f"gold = 'gold.jsonl'\n{RETRIEVER_TABLE}[gate]\nRR = '>= 1'\n")
+    command("gate", "-o", "gate.md")
+    assert "run `karat run` to write it" in Path("gate.md").read_text()
+
+
+def test_compare_with_a_single_run_shows_where_to_add_another(command, here):
+    configure(ONE_RUN)
+    code, _, err = command("compare")
+    assert code == 2
+    assert '2 | runs = "second.jsonl"' in err
+    assert "--update-baseline" not in err
+    configure(ONE_RUN + "baseline = 'main.parquet'\n")
+    assert "karat gate --update-baseline" in command("compare")[2]
+
+
+def test_baseline_that_was_not_written_yet_is_not_mentioned(command, here):
+    configure(ONE_RUN + "baseline = 'main.parquet'\n[gate]\nRR = '>= 0.4'\n")
+    assert "baseline was not used" not in command("gate")[1]
+    assert "baseline was not used" in command("gate", "--baseline", "mine.parquet")[1]
+    assert command("gate", "--update-baseline")[0] == 0
+    assert "baseline was not used" in command("gate")[1]
+
+
 @pytest.mark.parametrize("name", ["eval", "compare", "gate", "run"])
 def test_missing_arguments_without_a_project_are_an_error_that_names_init(
     command, tmp_path, monkeypatch, name

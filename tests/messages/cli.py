@@ -119,6 +119,11 @@ def starter(folder: str):
     write_starter(folder)
 
 
+def starter_over(path: str):
+    written(f"new/{path}", "")
+    write_starter("new")
+
+
 def unwritable_starter():
     with patch("pathlib.Path.mkdir", side_effect=PermissionError(13, "Permission denied")):
         write_starter("new")
@@ -153,9 +158,17 @@ project("a setting is not a number", "score_threshold = 'high'\n", "eval")
 project("a setting is not true or false", "casefold = 'yes'\n", "eval")
 project("a setting is not a list of texts", "measures = [7]\n", "eval")
 project("a setting is not a table of texts", "[retriever]\nheaders = [7]\n", "eval")
+TWO = "gold = 'gold.jsonl'\nruns = ['run.jsonl', 'run.jsonl']\n"
+project("a measure of the project is misspelled", TWO + "measures = ['nDGC@10']\n", "eval")
+project("a field of the project is misspelled", TWO + "by = 'tpe'\n", "eval")
+ONE = "gold = 'gold.jsonl'\nbaseline = 'main.parquet'\nruns = 'run.jsonl'\n"
+project("a project has nothing to compare", ONE, "compare")
+OUTPUT = "gold = 'gold.jsonl'\n[retriever]\nspec = 'ids.py:find'\noutput = 'absent.jsonl'\n"
+project("the run of a project was not written", OUTPUT, "eval")
 command("a topic of the documentation is misspelled", "docs", "gate")
 command("no page of the documentation has a word", "docs", "--search", "zyzzyva")
 command("a topic and a word are both given", "docs", "gates", "--search", "noise")
 case("a file is where a starter project is to be written", lambda: starter("run.jsonl"))
+case("a file is where a folder of a starter project must be", lambda: starter_over("corpus"))
 case("files of a starter project exist", lambda: starter("."))
 case("the folder of a starter project cannot be made", unwritable_starter)

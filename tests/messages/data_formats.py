@@ -41,6 +41,22 @@ gold("a number in JSON is not finite", "gold.jsonl", '{"query_id": "q1", "weight
 run("a text in JSON has a lone surrogate", "run.jsonl", r'{"query_id": "\ud800", "results": []}')
 gold("a key in JSON has a lone surrogate", "gold.jsonl", '{"query_id": "q1", "\\ud800": 1}')
 gold("a grade is not an integer", "gold.jsonl", lines({"query_id": "q1", "relevant": {"a": 0.5}}))
+gold("a grade is text", "gold.jsonl", lines({"query_id": "q1", "relevant": {"b": 1, "a": "high"}}))
+gold("a grade is too large", "gold.jsonl", lines({"query_id": "q1", "relevant": {"a": 1 << 40}}))
+gold("the key of a grade is empty", "gold.jsonl", lines({"query_id": "q1", "relevant": {"": 1}}))
+gold("a query id is empty", "gold.jsonl", lines({"query_id": "", "relevant": ["a"]}))
+gold("an evidence text is a number", "gold.jsonl", lines({"query_id": "q1", "evidence": [5]}))
+gold("judgments are a number", "gold.jsonl", lines({"query_id": "q1", "relevant": 5}))
+gold("a span is a list", "gold.jsonl", lines({"query_id": "q1", "spans": [["a", 0, 1]]}))
+gold("a line is a list", "gold.jsonl", '{"query_id": "q1", "relevant": ["a"]}\n["q2"]\n')
+gold("a line ends with a comma", "gold.jsonl", '{"query_id": "q1", "relevant": ["a"],}\n')
+gold("a text in a line has no quotes", "gold.jsonl", '{"query_id": q1}\n', volatile=LIBRARY)
+run(
+    "a latency is text",
+    "run.jsonl",
+    lines({"query_id": "q1", "results": ["a"], "latency_ms": {"total": 1, "x": "2"}}),
+)
+run("a score is too large in a line", "run.jsonl", '{"query_id":"q","results":[{"score":1e999}]}\n')
 gold("a line has no query id", "gold.jsonl", lines({"relevant": {"a": 1}}))
 run(
     "a result has a field of the wrong type",
@@ -94,6 +110,7 @@ def call(name: str, **prices) -> None:
 call("a call has a price for all and for some tokens", price_per_1k=1, price_in=1)
 call("a call has a price per call in two units", price_per_call=1, price_per_1k_calls=1)
 call("a call has a negative price", price_per_call=-1)
+call("a call has an unknown field", cost=1)
 call("a call has a negative number of tokens", prompt_tokens=-1)
 run(
     "scores rise in a list",
@@ -222,6 +239,12 @@ case(
 
 # JSON of dicts
 
+gold("a list in JSON ends with a comma", "gold.json", '{"q1": ["a",]}')
+gold(
+    "a record in a file of JSON has a wrong grade",
+    "gold.json",
+    '[{"query_id": "q1", "relevant": ["a"]},\n{"query_id": "q2", "relevant": {"a": "high"}}]',
+)
 gold("JSON is not complete", "gold.json", '{"q1": {"a": 1}', volatile=LIBRARY)
 gold("a query is twice in JSON", "gold.json", '{"q1": {"a": 1},\n"q1": {"a": 1}}')
 gold("a constant is not allowed in JSON", "gold.json", '{"q1": {"a": 1},\n"q2": {"a": NaN}}')

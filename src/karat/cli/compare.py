@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.cli.next_step import advise, after_compare
 from karat.cli.options import (
@@ -27,8 +27,12 @@ from karat.cli.options import (
     start_engine,
 )
 from karat.cli.outputs import Outputs, print_written, report_options
-from karat.cli.parameters import Option
+from karat.cli.parameters import Option, is_project_setting
 from karat.cli.project import project_command
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from karat.config import Config
 
 
 @project_command(
@@ -130,6 +134,8 @@ def compare_command(
 
     outputs = Outputs.of(output, comparison_files.check)
     settings = Scoring.of(scoring)
+    if is_project_setting("runs") and len(runs) < 2:
+        raise _only_run(settings.config)
     start_engine(engine, master)
     report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
@@ -165,3 +171,13 @@ def compare_command(
     print_written(written)
     if not json:
         advise(after_compare(settings, gold, runs, preset, comparison))
+
+
+def _only_run(config: Config) -> InputError:
+    """Return the error for a project with one run and without a baseline."""
+    hint = "add a run to `runs`"
+    if "baseline" in config.settings:
+        hint += ", or write the baseline: karat gate --update-baseline"
+    return InputError(
+        "a comparison needs at least two runs", path=config.path, field="runs", hint=hint
+    )

@@ -6,10 +6,11 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
 
+from karat.data.formats.json_text import Extent, Mistake, after_space, value_extent
 from karat.errors import InputError, printable, readable
 from karat.files import Source
 
@@ -23,15 +24,12 @@ _TREC_FIELDS = {
     6: {"query_id": 0, "item_id": 2, "rank": 3, "score": 4},
 }
 _QUOTED = re.compile("'([^']+)'")
+_GOT = re.compile(", got (.+)$")
 _WORD = re.compile(r"\S+")
-_JSON_SPACE = re.compile(r"[ \t\r\n]*")
-_JSON_STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|([^.\[\]]+)")
 _TOML_NAME = re.compile(r""""([^"]*)"|'([^']*)'|([^."'\s]+)""")
 _TOML_TABLE = re.compile(r"\s*\[+([^\[\]]+)\]")
+_TOML_VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#])*""")
 _TOML_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""")
-
-Extent = tuple[int, int]
-"""The start and the end of a value in its line, in characters."""
 
 
 def with_excerpt(error: InputError) -> str:
@@ -77,7 +75,7 @@ def _extent(text: str, path: Path, error: InputError) -> Extent | None:
     """Return where the wrong value is in its line, or None if that is not certain."""
     field = error.field or ""
     if text.startswith("{") and path.suffix in _JSON_LINES:
-        extent = _json_mistake(text) or _json_value(text, field)
+        extent = _json_mistake(text) or value_extent(text, field)
     else:
         extent = _table_value(text, path, field) or _trec_value(text, field)
     return extent or _quoted_value(text, error.problem)
@@ -85,7 +83,7 @@ def _extent(text: str, path: Path, error: InputError) -> Extent | None:
 
 def _quoted_value(text: str, problem: str) -> Extent | None:
     """Return where a value that the message quotes occurs, if it occurs once."""
-    for value in _QUOTED.findall(problem):
+    for value in (*_QUOTED.findall(problem), *_GOT.findall(problem)):
         extents = [found.span() for found in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text)]
         if len(extents) == 1:
             return extents[0]
@@ -102,7 +100,7 @@ def _table_value(text: str, path: Path, field: str) -> Extent | None:
     """Return where the value of a column is, if the first line of the file names the column."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         header = file.readline(_LONGEST_LINE)
-    for separator in ("\t", ",", ";"):
+    for separator in ("\t", ",", ";") if field else ():
         names = [header[slice(*cell)].strip('" \n').lower() for cell in _cells(header, separator)]
         if len(names) > 1 and field.lower() in names:
             return list(_cells(text, separator))[names.index(field.lower())]
@@ -118,86 +116,61 @@ def _json_mistake(text: str) -> Extent | None:
     """Return where a line is not JSON."""
     try:
         json.loads(text)
-    except json.JSONDecodeError as mistake:
-        return mistake.pos, mistake.pos + 1
+    except json.JSONDecodeError as error:
+        position = Mistake.of(text, "line", error).position
+        return position, position + 1
     return None
-
-
-def _json_value(text: str, field: str) -> Extent | None:
-    """Return where the value of a field such as `results[0].score` is.
-
-    For a field that is missing, this is the object that should contain it.
-    """
-    extent, is_inside = (0, 1), False
-    for step in _JSON_STEP.finditer(field):
-        key = int(step[1]) if step[1] else step[2]
-        members = _members(text, extent[0]) if text[extent[0]] in "{[" else iter(())
-        child = next((place for name, place in members if name == key), None)
-        if child is None:
-            break
-        extent, is_inside = child, True
-    return extent if is_inside else None
-
-
-def _members(text: str, start: int) -> Iterator[tuple[str | int, Extent]]:
-    """Yield the key or index and the extent of each value of an object or a list."""
-    decode, skip = json.JSONDecoder().raw_decode, _JSON_SPACE
-    is_object, index = text[start] == "{", 0
-    position = _after(skip, text, start + 1)
-    while text[position] not in "]}":
-        key: str | int = index
-        if is_object:
-            key, position = decode(text, position)
-            position = _after(skip, text, _after(skip, text, position) + 1)  # the colon
-        _, end = decode(text, position)
-        yield key, (position, end)
-        index, position = index + 1, _after(skip, text, end)
-        if text[position] == ",":
-            position = _after(skip, text, position + 1)
-
-
-def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    assert found is not None
-    return found.end()
 
 
 def _toml_excerpt(text: str, error: InputError) -> str | None:
     """Return the line of a setting, without the values of settings that may be secret."""
     from karat.live.redaction import looks_secret
 
-    settings = list(_toml_settings(text))
-    number = error.line or _toml_line(settings, error)
+    settings, lines = list(_toml_settings(text)), text.split("\n")
+    number = error.line or _toml_line(settings, lines, error)
     if number is None or number > len(settings):
         return None
-    line, (names, extent) = text.split("\n")[number - 1].rstrip("\r"), settings[number - 1]
+    line, (names, extent) = lines[number - 1].rstrip("\r"), settings[number - 1]
     if any(looks_secret(word) or "header" in word.lower() for word in (*names, line)):
         return None
     return _drawn(line, number, _quoted_value(line, error.problem) or extent)
 
 
 def _toml_settings(text: str) -> Iterator[tuple[list[str], Extent | None]]:
-    """Yield for each line the table and the key that it sets, and where its value is."""
+    """Yield for each line the table and the key that it sets, and where its value is.
+
+    The further lines of a value, such as those of a list, have the same table and key.
+    """
     table: list[str] = []
+    names: list[str] = []
     for line in io.StringIO(text):
         if header := _TOML_TABLE.match(line):
-            table = _toml_names(header[1])
+            table = names = _toml_names(header[1])
             yield table, header.span(1)
-        elif setting := _TOML_KEY.match(line):
-            start = _after(_JSON_SPACE, line, setting.end())
-            yield [*table, *_toml_names(setting[1])], (start, len(line.rstrip()))
-        else:
-            yield table, None
+            continue
+        setting = _TOML_KEY.match(line)
+        if setting is not None:
+            names = [*table, *_toml_names(setting[1])]
+        start = after_space(line, 0 if setting is None else setting.end())
+        value = _TOML_VALUE.match(line, start)
+        end = start if value is None else start + len(value[0].rstrip())
+        yield names, (start, end) if end > start else None
 
 
 def _toml_line(
-    settings: Sequence[tuple[list[str], Extent | None]], error: InputError
+    settings: Sequence[tuple[list[str], Extent | None]], lines: Sequence[str], error: InputError
 ) -> int | None:
+    """Return the number of the line of a setting, and of a list the one with the quoted value."""
     names = _toml_names(error.field or "")
-    for wanted in ([*names, *_QUOTED.findall(error.problem)[:1]], names):
-        for number, (setting, extent) in enumerate(settings, 1):
-            if extent is not None and setting == wanted:
-                return number
+    for wanted in ([*names, *_QUOTED.findall(error.problem)[:1]], names, names[:-1]):
+        numbers = [
+            number
+            for number, (setting, extent) in enumerate(settings, 1)
+            if extent is not None and setting == wanted and wanted
+        ]
+        quoting = [n for n in numbers if _quoted_value(lines[n - 1], error.problem)]
+        if numbers:
+            return (quoting or numbers)[0]
     return None
 
 
@@ -213,10 +186,7 @@ def _drawn(text: str, number: int, extent: Extent | None) -> str:
     room = max(30, min(shutil.get_terminal_size().columns, 120) - len(gutter))
     text = printable(text.replace("\t", "→"))
     start, end = extent or (0, 0)
-    first = max(0, min(start - room // 3, len(text) - room + 2))
-    last = min(len(text), first + room - 2)
-    while cell_len(text[first:last]) > room - 2:
-        last -= 1
+    first, last = _window(text, start, room - 2)
     left, right = "…" if first else "", "…" if last < len(text) else ""
     lines = [f"{gutter}{left}{text[first:last]}{right}"]
     if extent is not None:
@@ -224,3 +194,19 @@ def _drawn(text: str, number: int, extent: Extent | None) -> str:
         width = max(1, cell_len(text[start : min(end, last)]))
         lines.append(f"{' ' * (len(gutter) - 2)}| {' ' * before}{'^' * width}")
     return "\n".join(lines)
+
+
+def _window(text: str, start: int, room: int) -> Extent:
+    """Return the part of a line to show: a value with what is before it, in so many columns."""
+    from rich.cells import cell_len
+
+    def count(characters: Iterable[str], columns: int) -> int:
+        # Characters without a width count, too: a long line may consist of them.
+        widths = accumulate(max(1, cell_len(character)) for character in characters)
+        return sum(1 for _ in takewhile(lambda width: width <= columns, widths))
+
+    first = start - count(reversed(text[:start]), room // 3)
+    last = first + count(islice(text, first, None), room)
+    if last == len(text):
+        first = last - count(reversed(text), room)
+    return first, last

@@ -26,7 +26,7 @@ from karat.cli.options import (
 )
 from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option
-from karat.cli.project import project_command
+from karat.cli.project import project_command, setting_errors
 
 
 @project_command(
@@ -112,7 +112,7 @@ def gate_command(
         print(f"using the thresholds in {settings.config.path}", file=sys.stderr)
     start = perf_counter()
     try:
-        with settings.columns.checked():
+        with setting_errors(), settings.columns.checked():
             verdict = gate(
                 settings.gold(gold),
                 settings.run(run),

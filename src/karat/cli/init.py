@@ -18,6 +18,7 @@ _NEXT = {
     "karat run": "run the retriever on all questions",
     "karat eval": "score what it returned",
     "karat gate --update-baseline": "check the thresholds, and save the scores as the baseline",
+    "karat compare": "after a change: compare the new run with the baseline",
 }
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, TextIO
 
 from karat.errors import counted, printable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BEFORE_BAR = 2.0
 """A step that is shorter shows no bar."""
+SECONDS_BETWEEN_CHECKS = 0.25
 
 
 class Quiet:
@@ -63,6 +65,9 @@ class Quiet:
 
     def show(self, message: str) -> None:
         """Show a message."""
+
+    def began(self, activity: str) -> None:
+        """Show what is done after the last query."""
 
     @property
     def rate(self) -> float:
@@ -134,22 +139,58 @@ def _bars(*, is_kept: bool) -> Progress:
     )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Step:
     label: str
     total: int
     began: float
+    done: int = 0
     bars: Progress | None = None
     """The group with the bar of this step, as soon as there is one."""
     task: Any = None
 
+    def show(self) -> None:
+        """Draw the bar, or move it."""
+        assert self.bars is not None
+        is_new = self.task is None
+        if is_new:
+            self.task = self.bars.add_task("", total=self.total if self.total > 1 else None)
+        count = f": {min(self.done, self.total):,} of {self.total:,}" if self.total > 1 else ""
+        self.bars.update(
+            self.task, completed=self.done, description=f"{self.label}{count}", refresh=is_new
+        )
+
 
 class StepBars:
-    """Draws a bar for each step that takes long."""
+    """Draws a bar for each step that takes long.
+
+    A thread draws the bars of steps that take long before their first item is done.
+    """
 
     def __init__(self) -> None:
         self._bars: Progress | None = None
         self._shared: Progress | None = None
+        self._steps: list[_Step] = []
+        self._lock = RLock()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Draw bars within this block."""
+        end = Event()
+
+        def draw_regularly() -> None:
+            while not end.wait(SECONDS_BETWEEN_CHECKS):
+                self._draw_due()
+
+        thread = Thread(target=draw_regularly, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+            self._steps.clear()
+            self._close()
 
     @contextmanager
     def shared_with(self, bars: Progress) -> Iterator[None]:
@@ -158,38 +199,50 @@ class StepBars:
         try:
             yield
         finally:
-            self._shared = None
+            with self._lock:
+                self._shared = None
 
     def begun(self, label: str, total: int) -> _Step:
         """Note when a step began."""
-        return _Step(label, total, time.monotonic())
+        step = _Step(label, total, time.monotonic())
+        with self._lock:
+            self._steps.append(step)
+        return step
 
     def moved(self, step: _Step, done: int) -> None:
-        """Draw or move the bar of a step that takes long."""
-        is_new = step.bars is None
-        if step.bars is None:
-            if time.monotonic() - step.began < SECONDS_BEFORE_BAR:
-                return
-            step.bars = self._shared or self._own_bars()
-            step.task = step.bars.add_task("", total=step.total)
-        count = f"{min(done, step.total):,} of {step.total:,}"
-        step.bars.update(
-            step.task, completed=done, description=f"{step.label}: {count}", refresh=is_new
-        )
+        """Move the bar of a step, or draw it if the step takes long."""
+        with self._lock:
+            step.done = done
+            if step.bars is not None:
+                step.show()
+            else:
+                self._draw_due()
 
     def ended(self, step: _Step) -> None:
         """Remove the bar."""
-        if step.bars is None:
-            return
-        step.bars.remove_task(step.task)
-        if step.bars is self._bars and not step.bars.tasks:
-            self.close()
+        with self._lock:
+            if step in self._steps:  # otherwise, an error ended all
+                self._steps.remove(step)
+            if step.bars is None:
+                return
+            step.bars.remove_task(step.task)
+            if step.bars is self._bars and not step.bars.tasks:
+                self._close()
 
-    def close(self) -> None:
+    def _draw_due(self) -> None:
+        """Draw the bars of the steps that take long; the outer step comes first."""
+        with self._lock:
+            for step in self._steps:
+                if step.bars is None and time.monotonic() - step.began >= SECONDS_BEFORE_BAR:
+                    step.bars = self._shared or self._own_bars()
+                    step.show()
+
+    def _close(self) -> None:
         """Remove all bars, also those of steps that an error ended."""
-        if self._bars is not None:
-            self._bars.stop()
-            self._bars = None
+        with self._lock:
+            if self._bars is not None:
+                self._bars.stop()
+                self._bars = None
 
     def _own_bars(self) -> Progress:
         if self._bars is None:
@@ -210,11 +263,8 @@ def step_bars() -> Iterator[None]:
     if not sys.stderr.isatty() or _is_pipe(sys.stdout):
         yield
         return
-    with watched(_steps):
-        try:
-            yield
-        finally:
-            _steps.close()
+    with watched(_steps), _steps.running():
+        yield
 
 
 def _is_pipe(stream: TextIO) -> bool:
@@ -247,6 +297,13 @@ class Bar(Quiet):
         """Count the attempt."""
         super().retried(question, error)
         self._update()
+
+    def began(self, activity: str) -> None:
+        """Replace the bar by one without a known end."""
+        assert self._task is not None
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(activity, total=None)
+        self._progress.refresh()
 
     def show(self, message: str) -> None:
         """Print a message above the bar."""

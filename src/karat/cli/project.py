@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
@@ -17,12 +19,13 @@ import click
 from karat.checks import did_you_mean
 from karat.cli.parameters import Argument, Command, Option, command, is_project_setting
 from karat.config import SECTIONS, Config
-from karat.errors import InputError
+from karat.errors import InputError, MeasureError
 
 RETRIEVER = "retriever"
 """The table of settings for `karat run`."""
 _COMMANDS: list[ProjectCommand] = []
 Parameter = Argument | Option
+_QUOTED = re.compile("'([^']+)'")
 
 
 class Setting(NamedTuple):
@@ -84,12 +87,13 @@ class ProjectCommand(Command):
         config: Config = ctx.obj
         used = [
             f"{self.setting(parameter, config).name}={_brief(parameter, ctx.params)}"
-            for parameter in self.project_parameters()
-            if is_project_setting(str(parameter.name)) and ctx.params[str(parameter.name)] != ()
+            for parameter in self.used_parameters()
+            if ctx.params[str(parameter.name)] != ()
         ]
         if used:
             print(f"using the settings in {config.path}: {', '.join(used)}", file=sys.stderr)
-        return super().invoke(ctx)
+        with setting_errors():
+            return super().invoke(ctx)
 
     def project_parameters(self) -> list[Parameter]:
         """Return the arguments and options that can be set in karat.toml."""
@@ -98,6 +102,12 @@ class ProjectCommand(Command):
             for parameter in self.params
             if isinstance(parameter, (Argument, Option)) and parameter.settings
         ]
+
+    def used_parameters(self) -> Iterator[Parameter]:
+        """Yield the parameters of the running command whose values are from karat.toml."""
+        for parameter in self.project_parameters():
+            if is_project_setting(str(parameter.name)):
+                yield parameter
 
     def settings(self, parameter: Parameter) -> list[Setting]:
         """Return the settings that a parameter is read from; the first one that is set counts."""
@@ -167,6 +177,74 @@ def project_command(
         return made
 
     return register
+
+
+@contextmanager
+def setting_errors() -> Iterator[None]:
+    """Let errors about a value from karat.toml name the file and the setting."""
+    try:
+        yield
+    except InputError as error:
+        context = click.get_current_context()
+        if isinstance(context.command, ProjectCommand):
+            _name_setting(error, context.command, context.obj)
+        raise
+
+
+def _name_setting(error: InputError, command: ProjectCommand, config: Config) -> None:
+    output = config.settings.get(RETRIEVER, {}).get("output")
+    if error.path is not None:
+        names = {str(parameter.name) for parameter in command.used_parameters()}
+        is_run = output is not None and error.path == config.located(output)
+        if is_run and names & {"run", "runs"} and not os.path.lexists(error.path):
+            words = ["karat run", *CONFIG.words(None)]
+            error.hint = f"run `{' '.join(words)}` to write it"
+        return
+    if error.line is not None or error.query is not None:
+        return
+    for parameter in command.used_parameters():
+        setting = command.setting(parameter, config)
+        detail = _detail(error, parameter, setting, setting.find(config))
+        if detail is not None:
+            error.path, error.field = config.path, f"{config.section}{setting.key}{detail}"
+            return
+
+
+def _detail(error: InputError, parameter: Parameter, setting: Setting, value: Any) -> str | None:
+    """Return which key of a setting an error is about, or "" for all of it; None if neither.
+
+    Fields have the name of the parameter in Python or on the command line, and those of pairs also
+    what is wrong, such as "header Authorization" or "field query=question".
+    """
+    if setting.name == "measures" and isinstance(error, MeasureError):
+        return "" if _problem_of_measures(value) == error.problem else None
+    quoted = _QUOTED.findall(error.problem)
+    texts = json.dumps(value, ensure_ascii=False)
+    if quoted and not any(text in texts for text in quoted):
+        return None  # it is about a value of the command line, such as that of --gold-format
+    names = {setting.name, *(_as_name(flag) for flag in (str(parameter.name), *parameter.opts))}
+    name = _as_name(error.field or "")
+    if name in names or (quoted and setting.name.endswith(f"_{name}")):
+        return ""
+    first, _, pair = (error.field or "").partition(" ")
+    is_pair = parameter.separator is not None and _as_name(first) in names
+    return f".{pair.partition('=')[0]}" if is_pair else None
+
+
+def _as_name(text: str) -> str:
+    """Return the name of a flag or of a field in a message, as it is in karat.toml."""
+    return re.sub("[ -]", "_", text.lstrip("-"))
+
+
+def _problem_of_measures(names: Any) -> str | None:
+    """Return what is wrong with the names of measures; None if nothing is."""
+    from karat.measures import parse_all
+
+    try:
+        parse_all(names)
+    except MeasureError as error:
+        return error.problem
+    return None
 
 
 def known_settings() -> dict[Setting, Parameter]:

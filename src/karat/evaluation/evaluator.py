@@ -312,7 +312,7 @@ class Evaluator:
         session = self._session
         engines: Iterable[Engine] = map(self._engine, sources)
         if session.depends_on_runs:
-            engines = list(engines)
+            engines = list(tracked(engines, "reading runs", len(sources)))
             session = session.with_defaults_for([session.facts(engine) for engine in engines])
         try:
             return [

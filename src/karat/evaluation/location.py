@@ -15,6 +15,7 @@ from karat.data.offsets import DenseText, dense
 from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.result import Result
 from karat.match.occurrences import SimilarTexts, occurrences
+from karat.steps import tracked
 
 FOUND = ("exact", "white space", "fuzzy")
 AMBIGUOUS, NOT_FOUND = "ambiguous", "not found"
@@ -235,7 +236,7 @@ def _find_similar(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.Data
     documents = SimilarTexts(corpus.documents["text"])
     rows = [
         (text, corpus.doc_ids[place.document], place.start, place.end, place.ratio)
-        for text in texts
+        for text in tracked(texts, "searching for similar texts", texts.len())
         for place in documents.find(text, threshold)
     ]
     return pl.DataFrame(rows, _POSITIONS, orient="row")

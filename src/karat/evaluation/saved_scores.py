@@ -16,6 +16,7 @@ import polars as pl
 from karat.conventions import Conventions
 from karat.data.data_file import PathSource, path_of
 from karat.data.formats import parquet_layout
+from karat.data.formats.mismatches import Mismatch
 from karat.data.formats.table_files import (
     has_empty_object,
     memory_map,
@@ -206,11 +207,17 @@ def _damage_as_input_error(source: Source) -> Iterator[None]:
         OverflowError,
         RecursionError,
     ) as error:
-        is_panic = isinstance(error, pl.exceptions.PanicException)
-        reason = "damaged values" if is_panic else str(error).partition("\n")[0]
         raise source.error(
-            f"the file is not a valid file of saved scores ({reason})", hint=REMEDY
+            f"the file is not a valid file of saved scores ({_reason(error)})", hint=REMEDY
         ) from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, pl.exceptions.PanicException):
+        return "damaged values"
+    if isinstance(error, msgspec.ValidationError):
+        return str(Mismatch.of(error))
+    return str(error).partition("\n")[0]
 
 
 def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]:

@@ -319,6 +319,7 @@ def gate(
     if compared:
         baseline_scores = load_baseline(baseline, evaluator, scores, compared)
     checks = tuple(check_rule(rule, scores, baseline_scores) for rule in rules)
+    unused = None if compared or update_baseline or _is_new(baseline, settings) else baseline
     counts = scores.table.counts
     verdict = Verdict(
         run=scores.name,
@@ -328,7 +329,7 @@ def gate(
         missing=n_missing(counts),
         remarks=(
             *(f"{rule} was not checked: there is no baseline yet" for rule in unchecked),
-            *_remarks(scores, baseline_scores, checks, None if update_baseline else baseline),
+            *_remarks(scores, baseline_scores, checks, unused),
         ),
         scored=_settings(scores),
         scores=scores,
@@ -362,6 +363,14 @@ def _require_baseline(rules: Sequence[Rule], baseline: Any) -> None:
                 hint="check the path, or write the baseline from a run that passes the other "
                 "thresholds: karat gate --update-baseline",
             )
+
+
+def _is_new(baseline: Any, config: Config) -> bool:
+    """Return whether a baseline is the file of the project, and was not written yet."""
+    path, setting = path_of(baseline), config.settings.get("baseline")
+    if path is None or setting is None:
+        return False
+    return path == config.located(setting) and not os.path.exists(path)
 
 
 def _saved_scores_path(baseline: Any) -> str:
@@ -407,7 +416,7 @@ def _config(
 
 
 def _remarks(
-    scores: Scores, baseline_scores: Scores | None, checks: tuple[Check, ...], baseline: Any
+    scores: Scores, baseline_scores: Scores | None, checks: tuple[Check, ...], unused: Any
 ) -> Iterator[str]:
     for remark in remarks(scores):
         yield f"{scores.name}: {remark}"
@@ -424,7 +433,7 @@ def _remarks(
     for check in checks:
         if check.passed and check.method == "few":
             yield f"{check.name}: {check.reason}"
-    if baseline is not None and baseline_scores is None:
+    if unused is not None:
         yield "the baseline was not used: no threshold is a max_drop or a max_rise"
     if baseline_scores is not None:
         yield from unequal_text_notes([baseline_scores, scores])

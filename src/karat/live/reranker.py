@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from karat.data.formats.mismatches import Mismatch
 from karat.data.formats.native_run import ResultRow
 from karat.errors import InputError, counted
 from karat.live.instrumentation import stage
@@ -174,7 +175,9 @@ class HttpReranker:
             answer = msgspec.convert(response, _RerankAnswer)
         except msgspec.ValidationError as error:
             raise AttemptError(
-                "BadAnswer", f"{self.name} returned no scores: {error}", retryable=False
+                "BadAnswer",
+                f"{self.name} returned no scores: {Mismatch.of(error, response)}",
+                retryable=False,
             ) from error
         scores = {one.index: one.relevance_score for one in answer.results}
         return [scores[number] for number in range(len(texts)) if number in scores]

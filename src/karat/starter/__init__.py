@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -37,10 +37,6 @@ def write_starter(folder: str | os.PathLike[str] = ".") -> list[Path]:
         The paths of the written files.
     """
     target = Path(folder)
-    if path_is(Path.exists, target) and not path_is(Path.is_dir, target):
-        raise InputError(
-            "expected a folder, got a file", path=folder, hint="give the path of a new folder"
-        )
     if existing := list(_existing_files(target)):
         raise InputError(
             f"nothing was written, because these files exist: {', '.join(existing)}",
@@ -51,20 +47,42 @@ def write_starter(folder: str | os.PathLike[str] = ".") -> list[Path]:
         target / name: files(__name__).joinpath("files", *source.split("/")).read_bytes()
         for name, source in FILES.items()
     }
+    created: list[Path] = []
     try:
         for path in contents:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _create_folder(path.parent, created)
+        with ExitStack() as stack:
+            # All files are written before the first one is renamed to its final path.
+            for path, content in contents.items():
+                stack.enter_context(writing(path)).write(content)
+    except BaseException:
+        for path in reversed(created):
+            with suppress(OSError):
+                path.rmdir()
+        raise
+    return list(contents)
+
+
+def _create_folder(folder: Path, created: list[Path]) -> None:
+    """Create a folder and its parents, and add those that did not exist to a list."""
+    if path_is(Path.is_dir, folder):
+        return
+    if path_is(Path.exists, folder):
+        raise InputError(
+            "expected a folder, got a file",
+            path=folder,
+            hint="choose a new folder: karat init FOLDER",
+        )
+    _create_folder(folder.parent, created)
+    try:
+        folder.mkdir()
     except OSError as error:
         raise InputError(
             f"the folder cannot be created: {system_reason(error)}",
             path=folder,
-            hint="choose another folder",
+            hint="choose another folder: karat init FOLDER",
         ) from error
-    with ExitStack() as stack:
-        # All files are written before the first one is renamed to its final path.
-        for path, content in contents.items():
-            stack.enter_context(writing(path)).write(content)
-    return list(contents)
+    created.append(folder)
 
 
 def _existing_files(target: Path) -> Iterator[str]:

@@ -18,6 +18,8 @@ import polars as pl
 
 from karat.data import frames
 from karat.data.data_file import DataFile
+from karat.data.formats.json_text import Mistake
+from karat.data.formats.mismatches import Mismatch
 from karat.data.frames import HAS_NUL, LARGEST_OFFSET, LONGEST_ID
 from karat.data.offsets import check_unit
 from karat.errors import SWAPPED, InputError, KaratWarning, printable
@@ -172,7 +174,7 @@ def decoded(
                 error.problem, line=number, field=error.field, hint=error.hint
             ) from error
         except msgspec.ValidationError as error:
-            raise _invalid(error, number, source.error, {}) from error
+            raise _invalid(Mismatch.in_line(error, line), number, source.error, {}) from error
         except msgspec.DecodeError as error:
             raise _not_json(line, number, error, source) from error
         except (ValueError, RecursionError) as error:
@@ -190,7 +192,7 @@ def converted(
     try:
         return msgspec.convert(record, to)
     except msgspec.ValidationError as problem:
-        raise _invalid(problem, number, error, theirs or {}) from problem
+        raise _invalid(Mismatch.of(problem, record), number, error, theirs or {}) from problem
     except UnicodeEncodeError as problem:
         raise error(
             f"the text contains a lone surrogate: {problem.object!a}",
@@ -204,11 +206,19 @@ def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Sour
 
     Python's JSON reader accepts more than JSON allows, so it may find the field that is wrong.
     """
+    field, hint = (
+        "",
+        "write one JSON object per line; JSON allows no NaN, Infinity or lone surrogates",
+    )
+    problem = f"the line is not valid JSON ({str(error).lower()})"
+    text = line.decode()
     try:
-        field, problem = next(_invalid_values(json.loads(line), ""))
+        field, problem = next(_invalid_values(json.loads(text), ""))
+    except json.JSONDecodeError as mistake:
+        found = Mistake.of(text, "line", mistake)
+        problem, hint = found.problem, found.hint or hint
     except (ValueError, RecursionError, StopIteration):
-        field, problem = "", f"the line is not complete JSON ({str(error).lower()})"
-    hint = "write one JSON object per line; JSON allows no NaN, Infinity or lone surrogates"
+        pass  # msgspec says what is wrong
     if _is_torn(line, source):
         hint = (
             "the run was interrupted here: repeat the `karat run` command to repair and finish it"
@@ -269,19 +279,15 @@ def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.Da
 
 
 def _invalid(
-    error: msgspec.ValidationError, number: int, make: MakeError, theirs: Mapping[str, str]
+    mismatch: Mismatch, number: int, make: MakeError, theirs: Mapping[str, str]
 ) -> InputError:
-    problem, _, location = str(error).partition(" - at ")
-    path = location.rpartition("$")[2].rstrip("`").lstrip(".")
-    field = path if path.strip("[.]") else None  # msgspec does not name all keys: $[...]
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", problem):
-        field = f"{field}.{missing[1]}" if field else missing[1]
+    field = mismatch.field
     if field and theirs:
-        field = re.sub(r"[^.\[\]]+", lambda name: theirs.get(name[0], name[0]), field)
-    hint = "`karat docs formats` lists the fields"
-    if problem.startswith("Expected `int`"):
-        hint = "write an integer such as 0, 1 or 2"
-    return make(problem.replace("`", ""), line=number, field=field, hint=hint)
+        path, quote, key = field.partition('["')  # a key is no name of a field
+        path = re.sub(r"[^.\[\]]+", lambda name: theirs.get(name[0], name[0]), path)
+        field = f"{path}{quote}{key}"
+    hint = mismatch.hint or "`karat docs formats` lists the fields"
+    return make(mismatch.problem, line=number, field=field, hint=hint)
 
 
 ITEM_ALIASES = {

@@ -25,6 +25,7 @@ from karat.data.formats.base import (
     warn_of_run_losses,
 )
 from karat.data.formats.json_lines import id_with_nul, unique_keys
+from karat.data.formats.json_text import Mistake, value_extent
 from karat.data.formats.native import kind_of_keys
 from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, has_ragas_columns
 from karat.data.gold import Gold
@@ -40,6 +41,7 @@ _OPENING = re.compile(
     rb'\s*(?:\{\s*(?:"(?:[^"\\]|\\.)*"\s*:|\}?\s*\Z)|\[\s*(?:\{\s*["}]|\]?\s*\Z))'
 )
 _SUSPICIOUS = re.compile(rf'\\u0000|"[^"]{{{LONGEST_ID + 1}}}')
+_RECORD = re.compile(r"record (\d+): ")
 SHAPE_HINT = "write {query: {item: value}}, with each query and each item once"
 
 
@@ -146,7 +148,18 @@ def convert_content(source: Source, convert: Callable[[Any], Converted]) -> Conv
     try:
         return convert(content)
     except InputError as error:
-        raise source.error(error.problem, field=error.field, hint=error.hint) from error
+        line = _line_of(error, content, source)
+        raise source.error(error.problem, line=line, field=error.field, hint=error.hint) from error
+
+
+def _line_of(error: InputError, content: Any, source: Source) -> int | None:
+    """Return the line of the value that an error about a record is about, if that is known."""
+    record = _RECORD.match(error.problem)
+    if record is None or not isinstance(content, list):
+        return None
+    text = decode(source.read(), source)
+    extent = value_extent(text, f"[{int(record[1]) - 1}].{error.field or ''}")
+    return None if extent is None else 1 + text.count("\n", 0, extent[0])
 
 
 def load_content(source: Source) -> Any:
@@ -156,10 +169,11 @@ def load_content(source: Source) -> Any:
         # Python's JSON reader, because it can report duplicate keys.
         content = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
+        mistake = Mistake.of(text, "file", error)
         raise source.error(
-            f"the file is not complete JSON ({error.msg.lower()})",
-            line=error.lineno,
-            hint="check that the file was written completely",
+            mistake.problem,
+            line=1 + text.count("\n", 0, mistake.position),
+            hint=mistake.hint or "check that the file was written completely",
         ) from error
     except InputError as error:
         position = max(text.rfind(error.field or ""), 0)  # the field is the JSON text in question

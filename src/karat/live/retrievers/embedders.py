@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from karat.data.formats.mismatches import Mismatch
 from karat.errors import InputError, counted, printable
 from karat.live.protocol import AttemptError
 from karat.live.retrievers.callables import qualified_name, returns_awaitable
@@ -166,13 +167,15 @@ class EndpointEmbedder(Embedder):
     def _embed(self, texts: list[str], *, is_indexing: bool) -> Any:
         request = {"model": self._model, "input": texts, "encoding_format": "float"}
         post = self._endpoint.post_with_retries if is_indexing else self._endpoint.post
+        response = post(request)
         try:
-            data = msgspec.convert(post(request), _EmbeddingsAnswer).data
+            data = msgspec.convert(response, _EmbeddingsAnswer).data
             if any(one.index is not None for one in data):
                 data.sort(key=lambda one: one.index or 0)
             return [one.embedding for one in data]
         except msgspec.ValidationError as error:
-            problem = f"{self._endpoint.name} returned no embeddings: {error}"
+            mismatch = Mismatch.of(error, response)
+            problem = f"{self._endpoint.name} returned no embeddings: {mismatch}"
             hint = 'the answer must be {"data": [{"index": 0, "embedding": […]}, …]}'
             if is_indexing:
                 raise InputError(problem, field="embedder", hint=hint) from error

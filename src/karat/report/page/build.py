@@ -34,12 +34,14 @@ from karat.report.sheet import Sheet
 from karat.report.writers import duplicate_path_error
 from karat.stats.groups import Field, groupable
 from karat.stats.pairwise import ComparisonOptions
+from karat.steps import step
 
 _MAX_FIELDS = 3
 _MAX_TESTED = 2_000_000
 """Above this number of pairs of runs times queries, `eval` does not test differences."""
 
 
+@step("building the report")
 def build_page(
     scores: Sequence[Scores],
     *,
@@ -161,7 +163,7 @@ def check(paths: Iterable[str | os.PathLike[str]]) -> None:
 
 def write(page: Page, path: str | os.PathLike[str]) -> None:
     """Write a page atomically."""
-    with writing(path) as file, _fewer_collections():
+    with step("writing the report"), writing(path) as file, _fewer_collections():
         html.write(page, file)
 
 
