@@ -16,6 +16,7 @@ import karat.demo
 from karat.demo import ANSWER_TEXT, MEASURES, Demo, build_demo
 from karat.stats.power import ALPHA
 from support.commands import check_refused
+from support.paths import ROOT
 
 
 @pytest.fixture
@@ -115,6 +116,13 @@ def folder(tmp_path_factory):
     assert demo.p_of(demo.ranking[0], demo.clearly_worse[0]) < ALPHA
     assert demo.p_of(demo.ranking[0], demo.too_close[0]) > 0.2
     return folder
+
+
+def test_folder_has_the_example_files_of_the_documentation(folder):
+    shipped = ROOT / "docs" / "faq"
+    written = {path.name: path.read_bytes() for path in (folder / "faq").iterdir()}
+    assert written == {path.name: path.read_bytes() for path in shipped.iterdir()}
+    assert "support-faq.jsonl" in written
 
 
 def test_folder_has_corpus_gold_runs_and_scores(folder):
