@@ -16,9 +16,7 @@ PAGES, GOLD = str(HANDBOOK), str(HANDBOOK / "gold.jsonl")
 # At equal k, larger chunks would win: compare at an equal number of characters.
 MEASURES = ["span.recall@2000c", "span.precision@2000c"]
 
-pages = karat.Corpus.of(
-    {page.name: page.read_text("utf-8") for page in HANDBOOK.iterdir() if page.suffix == ".md"}
-)
+pages = karat.Corpus.read(PAGES)
 retrievers = {
     "fixed-1600": BM25(pages, chunker="fixed", chunk_size=1600, cache=False),
     "markdown-800": BM25(pages, chunker="markdown", chunk_size=800, cache=False),

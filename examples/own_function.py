@@ -27,6 +27,6 @@ def search(query, top_k):
     return [{"id": name, "text": TEXTS[name]} for name in names[:top_k]]
 
 
-run = karat.retrieve(search, QUESTIONS, top_k=3)
+run = karat.retrieve(search, QUESTIONS, top_k=3, name="search")
 scores = karat.evaluate(QUESTIONS, run, ["evidence.coverage@1", "evidence.RR", "latency.p50"])
 print(scores)

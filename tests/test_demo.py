@@ -20,6 +20,7 @@ from karat.config import Config
 from karat.demo import ANSWER_TEXT, MEASURES, Demo, build_demo
 from karat.stats.power import ALPHA
 from support.commands import check_refused
+from support.paths import ROOT
 
 
 @pytest.fixture
@@ -145,6 +146,13 @@ def demo(tmp_path_factory):
 @pytest.fixture
 def folder(demo):
     return demo.folder
+
+
+def test_folder_has_the_example_files_of_the_documentation(folder):
+    shipped = ROOT / "docs" / "faq"
+    written = {path.name: path.read_bytes() for path in (folder / "faq").iterdir()}
+    assert written == {path.name: path.read_bytes() for path in shipped.iterdir()}
+    assert "support-faq.jsonl" in written
 
 
 def test_folder_has_corpus_gold_runs_and_scores(folder):

@@ -75,10 +75,11 @@ class Shell:
 
 
 def copy_data(folder):
-    """Copy the example data, and the handbook with its gold as `karat demo` writes them."""
+    """Copy the example data to where pages use them, and to where `karat demo` writes them."""
     shutil.copytree(ROOT / "docs" / "faq", folder / "faq")
     shutil.copytree(ROOT / "docs" / "faq", folder / "docs" / "faq")  # its path in README
     handbook = shutil.copytree(ROOT / "docs" / "handbook", folder / "karat-demo" / "handbook")
+    shutil.copytree(ROOT / "docs" / "faq", folder / "karat-demo" / "faq")
     (handbook / "questions.jsonl").unlink()
     (handbook / "gold.jsonl").rename(folder / "karat-demo" / "gold.jsonl")
 

@@ -1,5 +1,7 @@
 """The scripts in examples/ run, are short, and print what they are about."""
 
+import json
+import re
 import runpy
 
 import pytest
@@ -8,7 +10,7 @@ from support.paths import ROOT
 
 EXAMPLES = ROOT / "examples"
 PRINTED = {
-    "own_function": ["evidence.coverage@1", "latency.p50"],
+    "own_function": ["search: evidence.coverage@1 1.000", "latency.p50"],
     "compare_chunkers": ["span.recall@2000c", "recursive-400"],
     "latex_table": [r"\begin{tabular}", "Hybrid"],
     "worst_queries": ["Why was my card charged twice?", "nDCG@10 of query q03"],
@@ -30,6 +32,22 @@ def test_script_prints_its_result(name, tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     for text in PRINTED[name]:
         assert text in out
+
+
+@pytest.mark.filterwarnings("ignore::karat.KaratWarning")
+def test_chunkers_are_compared_on_the_pages_and_questions_that_are_set(tmp_path, capsys):
+    text = "Refunds are paid within 14 days.\n\nInvoices are sent by post."
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "faq.md").write_text(text)
+    record = {"query_id": "q1", "query": "refunds", "relevant": ["faq.md"]}
+    record["spans"] = [{"doc_id": "faq.md", "start": 0, "end": 32}]
+    (tmp_path / "gold.jsonl").write_text(json.dumps(record))
+    source = (EXAMPLES / "compare_chunkers.py").read_text("utf-8")
+    paths = f"PAGES, GOLD = {str(tmp_path / 'pages')!r}, {str(tmp_path / 'gold.jsonl')!r}"
+    source, n_set = re.subn("^PAGES, GOLD = .*$", paths, source, flags=re.MULTILINE)
+    assert n_set == 1
+    exec(source, {})
+    assert "over 1 query" in capsys.readouterr().out
 
 
 def test_suite_of_gates_passes(pytester, monkeypatch):

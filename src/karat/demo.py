@@ -1,8 +1,9 @@
 """The demo: some retrievers over the handbook of karat, scored, compared and reported.
 
 It needs no network and no keys. Everything that it computes is written to one folder: a copy of the
-pages, gold, the runs, their scores and the report. The folder also has a list of the files that the
-demo wrote. Files that are not on this list, or were changed since, are never replaced.
+pages, gold, the runs, their scores and the report. The folder also has the example files of the
+documentation, `faq/`, and a list of the files that the demo wrote. Files that are not on this list,
+or were changed since, are never replaced.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -248,14 +250,11 @@ def build_demo(folder: Path, watch: Watch | None = None) -> Demo:
     """
     setups = [s for s in SETUPS if s.kind == "bm25" or find_spec(WORDLLAMA) is not None]
     has_report = all(map(find_spec, REQUIRED))
-    shipped = files("karat").joinpath("docs", "handbook")
-    contents = {
-        f"handbook/{page.name}": page.read_bytes()
-        for page in sorted(shipped.iterdir(), key=lambda page: page.name)
-        if page.name.endswith(".md")
-    }
+    shipped = files("karat").joinpath("docs")
+    contents = {f"handbook/{page.name}": page.read_bytes() for page in _pages(shipped)}
     n_pages = len(contents)
-    contents["gold.jsonl"] = shipped.joinpath("gold.jsonl").read_bytes()
+    contents["gold.jsonl"] = shipped.joinpath("handbook", "gold.jsonl").read_bytes()
+    contents |= {f"faq/{one.name}": one.read_bytes() for one in shipped.joinpath("faq").iterdir()}
     names = [*contents, *(_run_file(setup.name) for setup in setups), "scores.json", KARAT]
     names += ["report.html"] if has_report else []
     with _OwnFiles(folder, names):
@@ -271,6 +270,12 @@ def build_demo(folder: Path, watch: Watch | None = None) -> Demo:
         with writing(folder / KARAT) as file:
             file.write(_project(setups, _setup(demo.ranking[0].name)).encode())
     return demo
+
+
+def _pages(shipped: Traversable) -> list[Traversable]:
+    """Return the pages of the handbook, sorted by name."""
+    handbook = shipped.joinpath("handbook").iterdir()
+    return sorted((page for page in handbook if page.name.endswith(".md")), key=lambda p: p.name)
 
 
 def _compare_all(folder: Path, setups: Sequence[Setup], watch: Watch | None) -> Comparison:
@@ -382,7 +387,7 @@ class _OwnFiles:
         for name in self._names:
             self._refuse_foreign(name, known)
         try:
-            for part in ("handbook", "runs"):
+            for part in ("handbook", "faq", "runs"):
                 (self._folder / part).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(

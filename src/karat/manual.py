@@ -14,11 +14,17 @@ from karat.checks import did_you_mean
 from karat.errors import InputError, counted
 from karat.report.document_model import Cell, Column, Document, Headline, Section, Table
 
-_NOT_SHIPPED = ("changelog.md",)  # includes a file that is not in the package
 ALL_TOPICS = "run `karat docs` for all topics, or `karat docs --search WORD`"
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#:]+)\.md(?:#[^)\s]*)?\)")
+_PICTURE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
+_FILE = re.compile(r'^```(\w+) title="([^"\n]+)"$', re.MULTILINE)
 _MARKUP = re.compile(r"\[([^\]]*)\]\([^)]*\)|[`*]")
+_EXAMPLES = re.compile(r"\bfaq/(?:support-faq\.jsonl|bm25\.run|hybrid\.jsonl)")
+_ABOUT_EXAMPLES = (
+    "> The files in `faq/` are examples. `karat demo` writes them to `karat-demo/faq`; run the "
+    "commands of this page in `karat-demo`."
+)
 
 
 @dataclass(frozen=True)
@@ -47,15 +53,20 @@ class Topic:
         return any(other.startswith(f"{self.name}/") for other in topic_names())
 
     @property
-    def text_with_commands(self) -> str:
-        """The page with links to other pages followed by the commands that show them."""
+    def text_for_terminal(self) -> str:
+        """The page without what a terminal cannot show.
+
+        Links to other pages become the commands that show them, a picture becomes its description,
+        and the name of a file is above its content.
+        """
         folder = posixpath.dirname(self.name) if not self.is_index else self.name
 
         def command(link: re.Match[str]) -> str:
             name = _name(posixpath.normpath(posixpath.join(folder, link[2])))
             return f"{link[1]} (`karat docs {name}`)" if name in topic_names() else link[1]
 
-        return _LINK.sub(command, self.text)
+        text = _PICTURE.sub(r"*Picture: \1.*", self.text)
+        return _LINK.sub(command, _FILE.sub(r"`\2`:\n\n```\1", text))
 
     def lines_with(self, word: str) -> list[str]:
         """Return the lines that contain a word, in any case."""
@@ -128,7 +139,7 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[str]:
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _walk(entry, f"{prefix}{entry.name}/")
-        elif entry.name.endswith(".md") and entry.name not in _NOT_SHIPPED:
+        elif entry.name.endswith(".md"):
             yield f"{prefix}{entry.name}"
 
 
@@ -138,5 +149,10 @@ def _name(path: str) -> str:
 
 
 def _page(name: str) -> str:
+    """Return a page; if its examples need files, it states where these are."""
     path = f"{name}.md" if f"{name}.md" in _paths() else f"{name}/index.md"
-    return files("karat").joinpath("docs", *path.split("/")).read_text(encoding="utf-8")
+    text = files("karat").joinpath("docs", *path.split("/")).read_text(encoding="utf-8")
+    if _EXAMPLES.search(text) is None or "karat-demo/faq" in text:
+        return text
+    title, rest = text.split("\n", 1)
+    return f"{title}\n\n{_ABOUT_EXAMPLES}\n{rest}"

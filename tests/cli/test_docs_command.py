@@ -12,7 +12,6 @@ from support.paths import ROOT
 PAGES = sorted(
     str(path.relative_to(ROOT / "docs").with_suffix("")).removesuffix("/index")
     for path in (ROOT / "docs").rglob("*.md")
-    if path.name != "changelog.md"  # it includes a file that is not in the package
 )
 
 
@@ -27,11 +26,23 @@ def test_list_has_one_line_per_page(command):
         assert re.search(rf"^{re.escape(name)} +\S", out, re.MULTILINE), name
 
 
-@pytest.mark.parametrize("name", ["gates", "gates.md", "Gates"])
+@pytest.mark.parametrize("name", ["chunks", "chunks.md", "Chunks"])
 def test_page_is_printed_as_markdown_if_output_is_piped(command, name):
     code, out, _ = command("docs", name)
     assert code == 0
-    assert out == (ROOT / "docs" / "gates.md").read_text("utf-8")
+    assert out == (ROOT / "docs" / "chunks.md").read_text("utf-8")
+
+
+def test_page_with_example_files_states_where_they_are(command):
+    out = command("docs", "gates")[1]
+    page = (ROOT / "docs" / "gates.md").read_text("utf-8")
+    title, text = page.split("\n", 1)
+    assert out.startswith(f"{title}\n\n> ")
+    assert out.endswith(text)
+    note = out.removeprefix(title).removesuffix(text)
+    assert "`karat-demo/faq`" in note
+    assert manual.topic("history").text.count("karat-demo/faq") == 1
+    assert "karat-demo/faq" not in manual.topic("howto/elasticsearch").text
 
 
 def test_page_in_a_folder_is_found_by_its_last_name(command):
@@ -84,12 +95,28 @@ def test_links_between_pages_become_commands_that_work():
     link = re.compile(r"\(`karat docs ([^`]+)`\)")
     found = 0
     for topic in manual.topics():
-        for name in link.findall(topic.text_with_commands):
+        for name in link.findall(topic.text_for_terminal):
             assert manual.topic(name).name == name
             found += 1
-        left = re.findall(r"\]\(([^)#:]+)\.md[^)]*\)", topic.text_with_commands)
+        left = re.findall(r"\]\(([^)#:]+)\.md[^)]*\)", topic.text_for_terminal)
         assert left == [], topic.name
     assert found > 100
+
+
+def test_changelog_is_a_topic(command):
+    assert command("docs", "changelog")[1] == (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_name_of_a_file_is_above_its_content_in_a_terminal():
+    text = manual.topic("quickstart").text_for_terminal
+    assert "\n`questions.csv`:\n\n```csv\nid,question,evidence\n" in text
+    assert "title=" not in text
+
+
+def test_picture_is_described_in_a_terminal():
+    text = manual.topic("reading-the-report").text_for_terminal
+    assert "*Picture: A list of queries with the value of each run.*" in text
+    assert "![" not in text
 
 
 def test_page_in_a_terminal_is_formatted(command, monkeypatch):

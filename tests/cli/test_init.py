@@ -13,6 +13,7 @@ import yaml
 
 from karat.starter import FILES, write_starter
 from support.errors import refused
+from support.programs import write_karat, write_program
 
 
 def snapshot(folder):
@@ -152,7 +153,7 @@ def shell_steps(event, github, home):
     temporary.mkdir()
     programs = home / "programs"
     programs.mkdir(exist_ok=True)
-    write_program(programs / "karat", f'exec "{sys.executable}" -m karat "$@"')
+    write_karat(programs)
     write_program(
         programs / "gh",
         f'case "$1" in api) test -f "{github}" && echo 9 || true;; '
@@ -178,11 +179,6 @@ def shell_steps(event, github, home):
     if not code and event != "pull_request":  # what the step with actions/upload-artifact does
         shutil.copy(temporary / "main.jsonl", github)
     return code, (temporary / "summary.md").read_text()
-
-
-def write_program(path, script):
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
 
 
 def test_workflow_fails_a_pull_request_that_drops(here, tmp_path_factory):

@@ -39,6 +39,48 @@ def test_topic_is_the_query_id_where_nothing_else_is():
     assert karat.Run.of(run).query_ids.to_list() == ["1"]
 
 
+@pytest.mark.parametrize("gold_columns", [{"evidence": ["x", "y"]}, {"relevant": ["a", "b"]}, {}])
+@pytest.mark.parametrize("topics", [["account", "customs"], ["shipping", "shipping"]])
+@pytest.mark.parametrize("text", ["query", "question", "user_input", "prompt"])
+def test_topic_next_to_a_question_is_a_field(text, topics, gold_columns):
+    table = pl.DataFrame({text: ["pay?", "where?"]} | gold_columns | {"topic": topics})
+    with pytest.warns(KaratWarning, match="--column query_id=COLUMN"):
+        queries = read_queries(table)
+    assert queries["topic"].to_list() == [
+        dict(zip(["pay?", "where?"], topics, strict=True))[text] for text in queries["text"]
+    ]
+    assert set(queries["query_id"]).isdisjoint(topics)
+
+
+def test_repeated_id_of_a_query_names_the_column_that_was_read_as_the_id(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("qid,question\n1,pay?\n1,where?\n")
+    with refused(path=path, line=3, field="qid") as error:
+        read_queries(path)
+    assert "--column query_id=COLUMN" in error.value.hint
+    with refused(field="qid") as error:
+        karat.Gold.of({"q": ["a"]}, queries=pl.DataFrame({"qid": ["q", "q"]}))
+    assert "column 'qid'" in error.value.problem
+    with refused(field="query_id") as error:
+        karat.Gold.of({"q": ["a"]}, queries=pl.DataFrame({"query_id": ["q", "q"]}))
+    assert "column" not in error.value.problem
+
+
+def test_repeated_id_next_to_lists_suggests_another_column(tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text("qid,relevant\n1,a\n1,b\n")
+    with refused(path=path, line=3, field="qid") as error:
+        karat.Gold.read(path)
+    assert "--column query_id=COLUMN" in error.value.hint
+
+
+def test_repeated_question_without_an_id_is_an_error(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("question,topic\npay?,a\npay?,b\n")
+    with pytest.warns(KaratWarning, match="hash"), refused(path=path, line=3):
+        read_queries(path)
+
+
 def test_an_id_next_to_a_question_is_not_an_item(tmp_path):
     table = pl.DataFrame(QUESTIONS | {"docno": ["a", "b"], "rel": [1, 0]})
     assert karat.Gold.of(table).judgments.rows() == [("1", "a", 1), ("2", "b", 0)]
@@ -49,11 +91,13 @@ def test_an_id_next_to_a_question_is_not_an_item(tmp_path):
 
 def test_different_questions_under_one_id_are_an_error(tmp_path):
     path = tmp_path / "gold.csv"
-    path.write_text("topic,question,evidence\nbilling,pay?,by card\nbilling,where?,here\n")
+    path.write_text("qid,question,evidence\nbilling,pay?,by card\nbilling,where?,here\n")
     with pytest.raises(InputError) as error:
         karat.Gold.read(path)
     assert (error.value.path, error.value.field) == (str(path), "question")
-    assert "'billing'" in str(error.value)
+    assert "'billing'" in error.value.problem
+    assert "'qid'" in error.value.problem
+    assert "--column query_id=COLUMN" in error.value.hint
 
 
 @pytest.mark.parametrize(

@@ -336,10 +336,11 @@ class Table:
 
     @property
     def query(self) -> str | None:
-        found = self.find(QUERY_ID)
-        if found is None and self.find(QUERY_TEXT):
-            found = self.find(["id"])
-        return found or (None if self.find(["id"]) else self.find(["topic"]))
+        if (found := self.find(QUERY_ID)) is not None:
+            return found
+        if self.find(QUERY_TEXT):
+            return self.find(["id"])
+        return None if self.find(["id"]) else self.find(["topic"])
 
     def need(self, wanted: Iterable[str], but: str | None = None) -> str:
         return self.find(wanted, but) or refuse(f"no column {next(iter(wanted))}")
@@ -1097,9 +1098,10 @@ def read_queries(path: Path) -> dict[str, str | None]:
     if judged or not table.rows:
         raise UncheckedError("gold")
     words = table.find(("query", "text", *QUERY_TEXT, "title"))
-    if table.find((*QUERY_ID, "_id", "id", "topic")) is None and words:
+    query = table.find((*QUERY_ID, "_id", "id")) or table.query
+    if query is None and words:
         raise UncheckedError("queries without ids")
-    query = table.need((*QUERY_ID, "_id", "id", "topic"))
+    query = query or refuse("no column of ids")
     texts = [cell_text(value) for value in table.column(words)] if words else []
     ids_read = [an_id(value) for value in table.column(query)]
     return unique(list(zip(ids_read, texts or [None] * len(ids_read), strict=True)))

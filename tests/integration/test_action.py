@@ -286,6 +286,72 @@ def test_retriever_is_run_before_the_gate(job, github):
     assert "| q1 | Question 1? | 0.000 |" in github.comments[0]["body"]
 
 
+STARTER = {
+    "karat.toml": """gold = "gold.jsonl"
+runs = ["run.jsonl"]
+baseline = "baseline.parquet"
+[retriever]
+spec = "my_search:search"
+output = "run.jsonl"
+top_k = 3
+[gate]
+RR = ">= 0.9"
+"R@10".max_drop = 0.1
+""",
+    "my_search.py": "def search(query, top_k):\n    return ['a', 'x'][:top_k]\n",
+}
+NO_INPUTS = {"gold": "", "run": ""}
+
+
+def test_retriever_of_karat_toml_is_run_without_any_input(job, github):
+    done = job(BAD, files=STARTER, event="push", **NO_INPUTS)
+    assert done.code == 0, done.output
+    ((path, content),) = done.kept["karat-baseline"].items()
+    assert Path(path).name == "run.jsonl"
+    assert content.count(b'"results":[{"id":"a"},{"id":"x"}]') == len(GOLD)
+
+
+def test_retriever_of_karat_toml_is_compared_with_the_base_branch(job, github):
+    github.store_baseline(31)
+    worse = {"my_search.py": "def search(query):\n    return ['x']\n"}
+    done = job(files=STARTER | worse, fetched=(31, GOOD), **NO_INPUTS)
+    assert done.code == 1
+    assert "failed: R@10 max_drop 0.1" in github.comments[0]["body"]
+
+
+def test_baseline_of_karat_toml_is_used_if_the_base_branch_has_none(job, github):
+    baseline = {"main.csv": "query_id,item_id,rank\n" + "".join(f"{q},a,1\n" for q in GOLD)}
+    baseline["karat.toml"] = STARTER["karat.toml"].replace("baseline.parquet", "main.csv")
+    worse = {"my_search.py": "def search(query):\n    return ['x']\n"}
+    done = job(files=STARTER | worse | baseline, **NO_INPUTS)
+    assert done.code == 1
+    assert "(baseline main)" in github.comments[0]["body"]
+    assert "No baseline" not in github.comments[0]["body"]
+
+
+@pytest.mark.parametrize("config", ["settings.toml", "pyproject.toml"])
+def test_retriever_of_the_named_settings_file_is_run(job, config):
+    settings = STARTER["karat.toml"]
+    if config == "pyproject.toml":
+        settings = settings.replace("[retriever]", "[tool.karat.retriever]")
+        settings = "[tool.karat]\n" + settings.replace("[gate]", "[tool.karat.gate]")
+    files = {config: settings, "my_search.py": STARTER["my_search.py"]}
+    done = job(BAD, files=files, config=config, **NO_INPUTS)
+    assert done.code == 0, done.output
+
+
+def test_run_takes_precedence_over_the_retriever_of_karat_toml(job, github):
+    done = job(BAD, files=STARTER, gold="", run="run.jsonl")
+    assert done.code == 1
+    assert "| RR >= 0.9 | 0.500 |" in github.comments[0]["body"]
+
+
+def test_settings_that_cannot_be_read_are_in_the_comment(job, github):
+    done = job(files={"karat.toml": "[gate\n"}, **NO_INPUTS)
+    assert done.code == 2
+    assert "karat.toml:1: not valid TOML" in github.comments[0]["body"]
+
+
 def test_retriever_that_fails_is_reported(job, github):
     search = "def search(query):\n    raise RuntimeError('the index is down')\n"
     done = job(
@@ -349,6 +415,11 @@ def test_without_a_baseline_the_comment_says_what_was_not_checked(job, github):
     assert "Fetch the baseline" not in done.ran
     assert "No baseline of branch main was found" in github.comments[0]["body"]
     assert "could not fail" in github.comments[0]["body"]
+
+
+def test_missing_baseline_is_no_topic_if_no_threshold_compares_with_it(job, github):
+    assert job(thresholds="RR >= 0.9").code == 0
+    assert "No baseline" not in github.comments[0]["body"]
 
 
 def test_baseline_that_cannot_be_listed_is_a_warning(job, github):

@@ -180,7 +180,7 @@ def test_queries_without_a_text_may_be_filtered_out():
     [
         ("twice.jsonl", lines(renamed(query_id="id") + renamed(query_id="id")), 3, "query_id"),
         ("twice.tsv", "q1\tone\nq2\ttwo\nq1\tone\n", 3, "query_id"),
-        ("twice.csv", "id,text\nq1,one\nq2,two\nq1,one\n", 4, "query_id"),
+        ("twice.csv", "id,text\nq1,one\nq2,two\nq1,one\n", 4, "id"),
         ("wide.tsv", "".join(f"q{n}\tone\n" for n in range(9_000)) + "q\ta\tb\n", 9_001, None),
         ("nameless.jsonl", '{"topic":"one"}\n', 1, "query_id"),
         ("number.jsonl", '{"id":"q1","text":1}\n', 1, "text"),

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import warnings
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from karat import Corpus, Gold, Run
 from karat.data.list_cut import ListCut
+from karat.data.queries import read_queries
 from messages.cases import Section
 
 SECTION = Section("data: Python objects")
@@ -170,8 +172,16 @@ case(
 )
 case(
     "one id has two questions",
-    lambda: Gold.of(pl.DataFrame({"topic": "t", "question": ["a", "b"], "evidence": ["c", "d"]})),
+    lambda: Gold.of(pl.DataFrame({"qid": "t", "question": ["a", "b"], "evidence": ["c", "d"]})),
 )
+
+
+def repeated_question():
+    with warnings.catch_warnings(action="ignore"):  # that a hash is used as the id
+        read_queries(pl.DataFrame({"question": ["a", "a"], "topic": ["x", "y"]}))
+
+
+case("a query without an id has its text twice", repeated_question)
 case(
     "an interchangeable item is not judged",
     lambda: Gold.of([{"query_id": "q", "relevant": ["a"], "any_of": [["a", "b"]]}]),

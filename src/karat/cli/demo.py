@@ -26,6 +26,8 @@ from karat.cli.parameters import Argument, Option, command
 def demo_command(folder: Path, open_: bool) -> None:
     """Compare retrievers on karat's handbook, and write a report to a folder.
 
+    The folder also gets faq/, the example files of the documentation.
+
     Takes less than a minute and uses no network. Files in the folder that the demo did not write,
     or that were changed since, are never replaced. The folder is a project with a karat.toml: the
     commands that are printed at the end work in it.

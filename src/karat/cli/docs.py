@@ -69,4 +69,4 @@ def _show(page: Topic) -> None:
         no_color="NO_COLOR" in os.environ or None,
         theme=Theme({"markdown.code": "cyan"}),  # Rich's own has a black background
     )
-    console.print(Markdown(page.text_with_commands, hyperlinks=False, code_theme="ansi_dark"))
+    console.print(Markdown(page.text_for_terminal, hyperlinks=False, code_theme="ansi_dark"))

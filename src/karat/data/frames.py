@@ -26,6 +26,7 @@ ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
 LARGEST_GRADE = 1 << 31  # sums of larger grades would not be exact
 LONGEST_ID = 1 << 16
+MAP_ID_COLUMN = "--column query_id=COLUMN"
 TOO_LONG = f"is longer than {LONGEST_ID:,} bytes"
 HAS_NUL = "contains a NUL character"
 RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text", "tokens")
@@ -194,17 +195,20 @@ def _check_unique_name(frame: pl.DataFrame, name: str) -> None:
 def query_id_column(frame: pl.DataFrame) -> str | None:
     """Return the column of query ids, or None.
 
-    `id` is used only next to a query text, and `topic` only if there is no `id`.
+    `id` is used only next to a query text. `topic` is used only without one, as in tables of TREC:
+    next to a query text it is a category of queries.
 
     >>> query_id_column(pl.DataFrame(schema=["topic", "id", "question"]))
     'id'
+    >>> query_id_column(pl.DataFrame(schema=["topic", "docno", "rel"]))
+    'topic'
     """
     name = column(frame, QUERY_ID)
-    if name is None and column(frame, QUERY_TEXT) is not None:
-        name = column(frame, ("id",))
-    if name is None and column(frame, ("id",)) is None:
-        name = column(frame, ("topic",))
-    return name
+    if name is not None:
+        return name
+    if column(frame, QUERY_TEXT) is not None:
+        return column(frame, ("id",))
+    return column(frame, ("topic",)) if column(frame, ("id",)) is None else None
 
 
 def require_query_id_column(frame: pl.DataFrame) -> str:
@@ -264,10 +268,11 @@ class Hashed:
         """Warn if ids were generated: texts that differ in a single space have different ids."""
         hashed = [name for name in ("queries", "items") if getattr(self, name)]
         if hashed:
+            hint = f"; {MAP_ID_COLUMN} reads ids of a column" if self.queries else ""
             warnings.warn(
                 KaratWarning(
                     f"some {' and '.join(hashed)} of {what} have no id; "
-                    "a hash of the text is used as the id"
+                    f"a hash of the text is used as the id{hint}"
                 ),
                 stacklevel=4,
             )
@@ -336,6 +341,8 @@ def query_records(
         problem: str, *, line: int, field: str | None = None, hint: str | None = None
     ) -> InputError:
         key = (field or "query_id").partition("[")[0].partition(".")[0]
+        if key == "query_id" and query is not None:
+            hint = f"{hint}; {MAP_ID_COLUMN} reads the ids of another column"
         return locate(line, column_by_key.get(key, key), problem, hint)
 
     return rows, error
@@ -585,6 +592,27 @@ def check_unique_ids(ids: pl.Series, what: str, locate: Locate = row_error) -> N
         row = first_row_number(repeated)
         problem = f"duplicate {what} {ids[row - 1]!r}"
         raise locate(row, ids.name, problem, f"keep one row per {what}")
+
+
+def check_unique_query_ids(ids: pl.Series, name: str | None, locate: Locate = row_error) -> None:
+    """Raise an error for the first row that repeats the id of a query.
+
+    `name` is the column that the ids are from, or None if they are hashes of the texts.
+    """
+    repeated = ~ids.is_first_distinct()
+    if not repeated.any():
+        return
+    row = first_row_number(repeated)
+    hint = "keep one row per query"
+    if name is None:
+        raise locate(row, ids.name, "the text of an earlier query is repeated", hint)
+    problem = f"duplicate query {ids[row - 1]!r}{in_id_column(name)}"
+    raise locate(row, name, problem, f"{hint}; {MAP_ID_COLUMN} reads the ids of another column")
+
+
+def in_id_column(name: str) -> str:
+    """Return the end of a message about query ids: the column that was read, if it is unusual."""
+    return "" if name == "query_id" else f"; the column {name!r} was read as the query id"
 
 
 def first_row_number(bad: pl.Series) -> int:

@@ -143,7 +143,7 @@ def query_fields(
     """Return the unused columns with only one value per query as a table of query fields."""
     unused = [column for column in table.columns if column not in used]
     fields = table.select(query_ids, *unused)
-    _check_one_text_per_query(fields, frames.column(fields, frames.QUERY_TEXT))
+    _check_one_text_per_query(fields, frames.query_id_column(table))
     _check_one_flag_per_query(fields)
     value_counts = (
         fields.group_by("query_id").agg(pl.col(unused).n_unique()).select(pl.col(unused).max())
@@ -154,9 +154,10 @@ def query_fields(
     return queries_table(fields.select("query_id", *constant).unique("query_id"))
 
 
-def _check_one_text_per_query(fields: pl.DataFrame, text: str | None) -> None:
+def _check_one_text_per_query(fields: pl.DataFrame, id_column: str | None) -> None:
     """Raise an error for different texts with the same id, which is then not a query id."""
-    if text is None:
+    text = frames.column(fields, frames.QUERY_TEXT)
+    if text is None or id_column is None:
         return
     texts = fields.select("query_id", text).unique(maintain_order=True)
     duplicates = texts.filter(pl.col("query_id").is_duplicated())
@@ -164,9 +165,11 @@ def _check_one_text_per_query(fields: pl.DataFrame, text: str | None) -> None:
         query = duplicates["query_id"][0]
         first, second = duplicates.filter(pl.col("query_id") == query)[text].head(2)
         raise InputError(
-            f"query {query!r} has different texts: {first!r} and {second!r}",
+            f"query {query!r} has different texts: {first!r} and {second!r}"
+            f"{frames.in_id_column(id_column)}",
             field=text,
-            hint="use a different id for each query, in a column query_id",
+            hint="use a different id for each query; "
+            f"{frames.MAP_ID_COLUMN} reads the ids of another column",
         )
 
 
@@ -255,13 +258,7 @@ def queries_table(table: pl.DataFrame) -> pl.DataFrame:
         queries = queries.with_columns(frames.texts(table[text], text))
         if text != "text":
             queries = queries.rename({"text": "text_field"}, strict=False).rename({text: "text"})
-    is_duplicate = queries["query_id"].is_duplicated()
-    if is_duplicate.any():
-        raise InputError(
-            f"duplicate query {queries['query_id'].filter(is_duplicate)[0]!r}",
-            field="query_id",
-            hint="keep one row per query",
-        )
+    frames.check_unique_query_ids(queries["query_id"], query)
     fields = [column for column in queries.columns if column != "query_id"]
     return queries.select("query_id", *fields)
 

@@ -35,7 +35,7 @@ from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
-COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
+COLUMN_IDS = (*frames.QUERY_ID, "_id", "id")
 SHAPE = (
     "name the columns or keys 'query_id' (the id) and 'query' (the text), or map a column: "
     "--column query=COLUMN"
@@ -199,13 +199,13 @@ def _from_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
 def _from_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     if _is_gold(table):
         return gold_of_table(table, locate=locate).queries
-    query = frames.column(table, COLUMN_IDS)
+    query = frames.column(table, COLUMN_IDS) or frames.query_id_column(table)
+    text = frames.column(table, TEXT_COLUMNS)
     if query is None:
         ids = frames.query_ids(table, locate)
     else:
         ids = frames.ids(table[query], "query_id", locate)
-    frames.check_unique_ids(ids, "query", locate)
-    text = frames.column(table, TEXT_COLUMNS)
+    frames.check_unique_query_ids(ids, query, locate)
     checked = [ids]
     if text is not None:
         checked.append(frames.texts(table[text], "text", locate))
@@ -217,9 +217,8 @@ def _from_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error
 
 def _is_gold(table: pl.DataFrame) -> bool:
     """Return whether the rows are judgments, evidence texts, spans or Ragas rows."""
-    query, item, grade = (
-        frames.column(table, names) for names in (COLUMN_IDS, frames.ITEM_ID, frames.GRADE)
-    )
+    query = frames.column(table, (*COLUMN_IDS, "topic"))
+    item, grade = (frames.column(table, names) for names in (frames.ITEM_ID, frames.GRADE))
     return (
         (None not in (query, item, grade) and query != item)
         or frames.column(table, ("evidence",)) is not None
@@ -240,7 +239,7 @@ def _has_pairs(source: DataFile) -> bool:
     if not lines or any(len(fields) != 2 for fields in lines):
         return False
     names = {name.strip(' "\r').lower() for name in lines[0]}
-    return names.isdisjoint(COLUMN_IDS)
+    return names.isdisjoint((*COLUMN_IDS, "topic"))
 
 
 def _from_pairs(source: Source) -> pl.DataFrame:
