@@ -43,10 +43,11 @@ test-lowest: $(LOWEST)/.installed
 shots: $(VENV)/.installed-test $(VENV)/.installed-integration
 	PYTHONPATH=tests $(BIN)/python tools/shots.py $(SHOTS)
 
+# karat and other tools: writes benchmarks/RESULTS.md.
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
-# Runs larger than memory: 10 GB of data in a temporary folder.
+# Runs larger than memory, and Spark: writes benchmarks/SCALE.md; needs 11 GB in a temporary folder.
 bench-scale: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.scale
 

@@ -1,1 +1,1 @@
-"""karat and its peers on the same generated work: times, peak memory, ratios, equal values."""
+"""Benchmarks: time and memory of karat and of other tools for the same work, with equal values."""

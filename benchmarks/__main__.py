@@ -1,18 +1,32 @@
-"""`python -m benchmarks [--quick]`: measure everything, print it, save it as RESULTS.md.
+"""`python -m benchmarks [--only NAME] [--quick]`: compare karat with other tools.
 
-With `--only retrieval`, only the section about BM25 is measured and replaced.
+The results are saved as benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
-from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import jobs, machine, table
+from benchmarks import machine, table
+from benchmarks.jobs import JOBS, TREC_EVAL
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
+PACKAGES = (
+    "polars",
+    "numpy",
+    "scipy",
+    "rapidfuzz",
+    "cydifflib",
+    "bm25s",
+    "tantivy",
+    "wordllama",
+    "ir_measures",
+    "pytrec_eval-terrier",
+    "ranx",
+    "numba",
+    "rank-bm25",
+)
 
 
 def main() -> None:
@@ -20,56 +34,34 @@ def main() -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="fewer rounds, without ranx and the ten million rows; prints only",
+        help="check that everything works: less work, fewer rounds, without ranx; "
+        "prints the page and does not save it",
     )
     parser.add_argument(
-        "--only", choices=["retrieval"], help="measure only this, and replace its section"
+        "--only", choices=JOBS, help="measure only this section, and replace it on the page"
     )
     options = parser.parse_args()
-    quick = options.quick
-    busy = machine.load()
+    measured_on = machine.description()
     if options.only:
-        write_section(jobs.of_retrieval(quick=quick), busy)
-        return
-    done = jobs.every(quick=quick)
-    text = "\n\n".join(
-        [
-            "# Benchmark",
-            "`make bench` writes this page.",
-            f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine.machine()}; "
-            f"load by others at the start {busy}.\n\n{machine.versions(jobs.TREC_EVAL)}.",
-            table.claims_table(done),
+        measured_on += f" {machine.versions(())}."
+        text = table.section(JOBS[options.only](options.quick), measured_on)
+        page = table.replace_section(RESULTS.read_text(encoding="utf-8"), text)
+    else:
+        sections = [table.section(job(options.quick)) for job in JOBS.values()]
+        versions = f"{machine.versions(PACKAGES)}, {machine.version_of_trec_eval(TREC_EVAL)}."
+        head = [
+            "# Benchmarks",
+            "`make bench` writes this page. `python -m benchmarks --only NAME` measures one "
+            f"section again; the names are {', '.join(JOBS)}.",
+            measured_on,
+            versions,
             table.NOTES,
-            *map(table.job_table, done),
-            "## Commands",
-            table.commands_list(done),
         ]
-    )
+        text = page = "\n\n".join([*head, *sections]) + "\n"
     print(text)
-    if not quick:
-        RESULTS.write_text(text + "\n", encoding="utf-8")
-        print(f"\nwrote {RESULTS}")
-
-
-def write_section(job: jobs.Job, busy: str) -> None:
-    """Replace the section of a job in RESULTS.md, and state when and where it was measured."""
-    heading, rows = table.job_table(job).split("\n", 1)
-    text = "\n\n".join(
-        [
-            heading,
-            f"Measured apart from the other sections: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, "
-            f"{machine.machine()}; load by others at the start {busy}, at the end including this "
-            f"benchmark {machine.load()}.",
-            table.claims_table([job]),
-            table.BM25_NOTE,
-            rows.strip(),
-        ]
-    )
-    sections = re.split(r"^(?=## )", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    kept = [section for section in sections if not section.startswith(heading)]
-    kept.insert(-2, text + "\n\n")  # before "Start" and "Commands"
-    RESULTS.write_text("".join(kept), encoding="utf-8")
-    print(f"{text}\n\nwrote {RESULTS}")
+    if not options.quick:
+        RESULTS.write_text(page, encoding="utf-8")
+        print(f"\nsaved as {RESULTS}")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,22 @@
-"""Measuring: every timing in a fresh process, tools in turn, the best of several rounds."""
+"""Measuring: each timing in a fresh process, tools in turn, the best of several rounds."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
-from time import perf_counter
 
+from benchmarks import processes
 from benchmarks.peers import MEASURES, TREC_EVAL
 from benchmarks.work import Work
 
-EXACT = 1e-6
-BY_CHANCE = 0.01  # six standard errors of p from 100,000 draws, on both sides
-PRINTED = 0.51e-4  # what a value printed with four digits may be off by
+TOLERANCE = 1e-6
+TOLERANCE_OF_DRAWS = 0.01  # six standard errors of p-values from 100,000 draws, on both sides
+TOLERANCE_OF_PRINTED_VALUES = 0.51e-4  # commands print four digits
 
 
 @dataclass(frozen=True)
@@ -28,24 +25,26 @@ class Tool:
 
     name: str
     task: str | None = None
-    """A function in `peers`, timed inside its process; imports apart."""
+    """A function in `peers`, which is timed inside its process, without imports."""
     command: tuple[str, ...] = ()
-    """Or a command, timed from start to end of its process."""
+    """Or a command, which is timed from the start to the end of its process."""
     needs: str | None = None
-    """The Python package without which there is nothing to measure."""
+    """The Python package that must be installed."""
     rounds: int | None = None
-    """Fewer rounds than the others, for what is slow."""
+    """The maximum number of rounds, for slow tools."""
+    has_children: bool = False
+    """Whether it starts other processes, whose memory counts."""
 
     @property
-    def absent(self) -> str | None:
-        """Why the tool cannot be measured here, if so."""
+    def reason_to_skip(self) -> str | None:
+        """Why the tool cannot be measured on this machine; None if it can."""
         if self.command and not Path(self.command[0]).exists():
-            return f"no executable ({self.command[0]})"
+            return f"{self.command[0]} is not installed"
         if self.needs and find_spec(self.needs) is None:
             return f"{self.needs} is not installed"
         return None
 
-    def line(self, work: Work | None) -> list[str]:
+    def command_line(self, work: Work | None) -> list[str]:
         """Return the command that does the work."""
         files = [str(work.gold), str(work.run)] if work else []
         if self.task:
@@ -55,83 +54,89 @@ class Tool:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The best that was seen of a tool."""
+    """The best round of a tool."""
 
     seconds: float
     megabytes: float
-    imports: float | None = None
-    """Seconds for its imports, which `seconds` leaves out; None: a command, nothing left out."""
+    process_seconds: float
+    """Seconds of the whole process."""
+    setup: float | None = None
+    """Seconds before the clock starts, which `seconds` excludes; None for a command."""
     values: dict[str, float] = field(default_factory=dict)
     slowest: float = 0.0
-    """Seconds of the slowest round: far from the best means that the machine was busy."""
+    """Seconds of the slowest round: if it is far from the best, the machine was busy."""
 
 
 def measure(
     tools: Sequence[Tool], work: Work | None = None, *, rounds: int
 ) -> dict[Tool, Measurement]:
-    """Measure tools in turn, so that a busy moment of the machine does not hit only one."""
+    """Measure the tools in turn, so that a busy moment of the machine affects all of them."""
     if work:
         work.make()
     best: dict[Tool, Measurement] = {}
-    for turn in range(rounds):
+    for round_number in range(rounds):
         for tool in tools:
-            if tool.absent or turn >= (tool.rounds or rounds):
+            if tool.reason_to_skip or round_number >= (tool.rounds or rounds):
                 continue
-            measured = _once(tool, work)
+            measured = _measure_once(tool, work)
             print(
                 f"  {work.name if work else '':>15}  {tool.name:<28}{measured.seconds:9.3f} s"
                 f"{measured.megabytes:9,.0f} MB",
                 file=sys.stderr,
             )
-            before = best.get(tool, measured)
-            slowest = max(before.slowest, measured.seconds)
-            faster = min(before, measured, key=attrgetter("seconds"))
+            previous = best.get(tool, measured)
+            slowest = max(previous.slowest, measured.seconds)
+            faster = min(previous, measured, key=attrgetter("seconds"))
             best[tool] = replace(faster, slowest=slowest)
     return best
 
 
 def largest_difference(
-    tool: Tool, one: Measurement, other: Measurement, *, allowed: float | None = None
+    tool: Tool, measured: Measurement, reference: Measurement, *, tolerance: float | None = None
 ) -> float:
-    """Return how far two tools' values lie apart; more than rounding explains is an error.
+    """Return the largest difference of a value from the reference; stop if it is not rounding.
 
-    No tool may differ by how it breaks ties, since the work has none.
+    The way in which a tool breaks ties is no excuse, since the generated scores have no ties.
     """
-    if set(one.values) != set(other.values):
-        raise SystemExit(f"{tool.name} gives {set(one.values)}, not {set(other.values)}")
-    apart = max(abs(one.values[name] - other.values[name]) for name in one.values)
-    if apart > (allowed or (PRINTED if tool.command else EXACT)):
-        raise SystemExit(f"{tool.name} gives other values: {one.values} for {other.values}")
-    return apart
+    if set(measured.values) != set(reference.values):
+        raise SystemExit(
+            f"{tool.name} returned {sorted(measured.values)} instead of {sorted(reference.values)}"
+        )
+    difference = max(abs(value - reference.values[name]) for name, value in measured.values.items())
+    if tolerance is None:
+        tolerance = TOLERANCE_OF_PRINTED_VALUES if tool.command else TOLERANCE
+    if difference > tolerance:
+        raise SystemExit(
+            f"{tool.name} returned other values: {measured.values} instead of {reference.values}"
+        )
+    return difference
 
 
-def _once(tool: Tool, work: Work | None) -> Measurement:
-    line = tool.line(work)
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as complaints:
-        start = perf_counter()
-        process = subprocess.Popen(line, stdout=output, stderr=complaints)
-        # wait4 tells the peak of this child alone. It starts from what the parent holds when it
-        # starts the child, which is why this process imports neither karat nor any peer.
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        complaints.seek(0)
-        if process.returncode:
-            raise SystemExit(f"{' '.join(line)} failed:\n{complaints.read()}")
-        printed = output.read()
-    megabytes = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+def _measure_once(tool: Tool, work: Work | None) -> Measurement:
+    finished = processes.run(tool.command_line(work), children=tool.has_children)
     if tool.task:
-        told = json.loads(printed)
-        return Measurement(told["seconds"], megabytes, told["imports"], told["values"])
-    return Measurement(wall, megabytes, values=_printed_values(printed) if work else {})
+        outcome = json.loads(finished.output)
+        return Measurement(
+            outcome["seconds"],
+            finished.megabytes,
+            finished.seconds,
+            outcome["setup"],
+            outcome["values"],
+        )
+    values = _printed_values(finished.output) if work else {}
+    return Measurement(finished.seconds, finished.megabytes, finished.seconds, values=values)
 
 
-def _printed_values(table: str) -> dict[str, float]:
-    """Read the means from the table that karat (name, value, n) or trec_eval prints."""
-    ours = dict(zip(TREC_EVAL, MEASURES, strict=True)) | {name: name for name in MEASURES}
+def _printed_values(output: str) -> dict[str, float]:
+    """Return the mean of each measure that `karat eval` or trec_eval printed.
+
+    karat prints name, value, bar and number of queries, trec_eval prints name, "all" and value. The
+    second word of other rows, such as "P@10 upper bound", is not a number.
+    """
+    measures = dict(zip(TREC_EVAL, MEASURES, strict=True)) | {name: name for name in MEASURES}
     values = {}
-    for name, *cells in map(str.split, table.splitlines()):
-        if name in ours and len(cells) == 2:  # what stands below is of unjudged items
-            values[ours[name]] = float(cells[1] if cells[0] == "all" else cells[0])
+    for line in output.splitlines():
+        words = [word for word in line.split() if word != "all"]
+        if len(words) > 1 and words[0] in measures and words[1].replace(".", "").isdecimal():
+            values[measures[words[0]]] = float(words[1])
     return values

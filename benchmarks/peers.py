@@ -1,7 +1,7 @@
-"""The tools, each asked for the same measures in the way its own documentation shows.
+"""The tools: each computes the same measures, in the way that its own documentation shows.
 
-Run as a module it does one task in a process of its own and prints what came out as JSON.
-Imports inside the functions, so that no tool's memory holds another.
+Run as a module it does one task in a process of its own and prints the result as JSON. Imports are
+inside the functions, so that the memory of one tool does not include another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from benchmarks import live, retrieval, significance, spans, texts
+from benchmarks import live, retrieval, significance, spans, spark, texts
 
 MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 FIFTY = tuple(
@@ -24,14 +24,14 @@ FIFTY = tuple(
     for cutoff in (1, 5, 10, 20, 100)
 )
 
-# How others spell the same five, in the same order.
+# The same five measures, in the same order, as other tools spell them.
 TREC_EVAL = ("ndcg_cut_10", "map", "recip_rank", "P_10", "recall_100")
 RANX = ("ndcg@10", "map", "mrr", "precision@10", "recall@100")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is timed, and how to get the mean of each measure from its result afterwards."""
+    """What is timed, and how to get the value of each measure from its result afterwards."""
 
     timed: Callable[[], Any]
     values: Callable[[Any], dict[str, float]]
@@ -101,29 +101,29 @@ def karat_pytrec_eval_dicts(gold: Any, run: Any) -> Task:
 
 
 def _pytrec_eval(package: Any, gold: Any, run: Any) -> Task:
-    """Ask pytrec_eval, or what has its interface."""
-    wanted = {"ndcg_cut.10", "map", "recip_rank", "P.10", "recall.100"}
+    """Evaluate with pytrec_eval, or with a package that has its interface."""
+    measures = {"ndcg_cut.10", "map", "recip_rank", "P.10", "recall.100"}
 
     def values(result: dict[str, dict[str, float]]) -> dict[str, float]:
         return {
-            ours: fmean(query[theirs] for query in result.values())
-            for ours, theirs in zip(MEASURES, TREC_EVAL, strict=True)
+            measure: fmean(query[name] for query in result.values())
+            for measure, name in zip(MEASURES, TREC_EVAL, strict=True)
         }
 
-    return Task(lambda: package.RelevanceEvaluator(gold, wanted).evaluate(run), values)
+    return Task(lambda: package.RelevanceEvaluator(gold, measures).evaluate(run), values)
 
 
 def karat_spans() -> Task:
     from karat import Gold, evaluate
 
-    gold, run = spans.tables()
-    ready = Gold.of(spans=gold)
-    return Task(lambda: evaluate(ready, run, spans.MEASURES).summary(intervals=False), _karat_means)
+    gold_spans, run = spans.tables()
+    gold = Gold.of(spans=gold_spans)
+    return Task(lambda: evaluate(gold, run, spans.MEASURES).summary(intervals=False), _karat_means)
 
 
-def merge_loop_spans() -> Task:
+def plain_loop_spans() -> Task:
     gold, run = map(spans.lists, spans.tables())
-    return Task(lambda: spans.merge_loop(gold, run), dict)
+    return Task(lambda: spans.plain_loop(gold, run), dict)
 
 
 def karat_texts(size: texts.Size = texts.SMALL) -> Task:
@@ -148,7 +148,7 @@ def difflib_texts() -> Task:
 
 
 def karat_randomization() -> Task:
-    """The p of every pair and its 95% interval, which the peers do not compute."""
+    """The p-value of each pair and its 95% interval, which the other tools do not compute."""
     import polars as pl
 
     from karat.measures import ScoreTable, parse
@@ -166,14 +166,14 @@ def karat_randomization() -> Task:
     ]
 
     def p_and_intervals() -> list[float]:
-        found = []
+        p_values = []
         for flips in sign_flips(pairs, significance.DRAWS):
             assert flips is not None
             flips.interval(0.95)
-            found.append(flips.p)
-        return found
+            p_values.append(flips.p)
+        return p_values
 
-    return Task(p_and_intervals, significance.named)
+    return Task(p_and_intervals, significance.p_by_pair)
 
 
 def scipy_randomization() -> Task:
@@ -183,7 +183,7 @@ def scipy_randomization() -> Task:
     differences = significance.differences()
 
     def timed() -> Any:
-        # All pairs in one call, which share their draws as they do in karat.
+        # In one call, all pairs share their draws, as they do in karat.
         return permutation_test(
             (differences,),
             np.mean,
@@ -194,7 +194,7 @@ def scipy_randomization() -> Task:
             rng=1,
         ).pvalue
 
-    return Task(timed, significance.named)
+    return Task(timed, significance.p_by_pair)
 
 
 def ranx_randomization() -> Task:
@@ -211,30 +211,30 @@ def ranx_randomization() -> Task:
             for a, b in significance.PAIRS
         ]
 
-    return Task(timed, significance.named)
+    return Task(timed, significance.p_by_pair)
 
 
 def karat_tasks() -> Task:
     import karat.live.retrieve  # noqa: F401
 
-    return Task(lambda: live.karat(live.wait_in_task), _answered)
+    return Task(lambda: live.karat(live.wait_in_task), _number_answered)
 
 
 def karat_threads() -> Task:
     import karat.live.retrieve  # noqa: F401
 
-    return Task(lambda: live.karat(live.wait_in_thread), _answered)
+    return Task(lambda: live.karat(live.wait_in_thread), _number_answered)
 
 
-def bare_tasks() -> Task:
-    return Task(live.bare_tasks, _answered)
+def plain_tasks() -> Task:
+    return Task(live.plain_tasks, _number_answered)
 
 
-def bare_threads() -> Task:
-    return Task(live.bare_threads, _answered)
+def plain_threads() -> Task:
+    return Task(live.plain_threads, _number_answered)
 
 
-def _answered(count: int) -> dict[str, float]:
+def _number_answered(count: int) -> dict[str, float]:
     return {"answered": count}
 
 
@@ -250,7 +250,7 @@ def _karat_means(summary: Any) -> dict[str, float]:
 
 
 def _dicts(gold: str, run: str) -> tuple[dict[str, dict[str, Any]], ...]:
-    """Read TREC files into dicts: before the clock starts, so plain is good enough."""
+    """Read TREC files into dicts; this is not timed."""
     judgments: dict[str, dict[str, int]] = {}
     results: dict[str, dict[str, float]] = {}
     with open(gold) as lines:
@@ -262,9 +262,9 @@ def _dicts(gold: str, run: str) -> tuple[dict[str, dict[str, Any]], ...]:
     return judgments, results
 
 
-TOOLS: dict[str, Callable[..., Task]] = {
-    tool.__name__: tool
-    for tool in (
+TASKS: dict[str, Callable[..., Task]] = {
+    function.__name__: function
+    for function in (
         karat_files,
         karat_files_intervals,
         karat_files_fifty,
@@ -274,7 +274,7 @@ TOOLS: dict[str, Callable[..., Task]] = {
         pytrec_eval_dicts,
         karat_pytrec_eval_dicts,
         karat_spans,
-        merge_loop_spans,
+        plain_loop_spans,
         karat_texts,
         karat_texts_large,
         difflib_texts,
@@ -283,33 +283,42 @@ TOOLS: dict[str, Callable[..., Task]] = {
         ranx_randomization,
         karat_tasks,
         karat_threads,
-        bare_tasks,
-        bare_threads,
+        plain_tasks,
+        plain_threads,
         karat_import,
     )
 }
 
 
-def _bm25_task(function: Callable[..., Callable[[], Any]], size: retrieval.Size) -> Task:
-    return Task(function(*retrieval.corpus(size)), lambda _: {})
+def _retrieval_task(
+    function: Callable[..., Callable[[], Any]], collection: retrieval.Collection
+) -> Task:
+    return Task(function(*retrieval.load(collection)), lambda _: {})
 
 
-TOOLS |= {
-    f"{function.__name__}_{size.label}": partial(_bm25_task, function, size)
+TASKS |= {
+    f"{function.__name__}_{collection.label}": partial(_retrieval_task, function, collection)
     for function in retrieval.FUNCTIONS
-    for size in retrieval.SIZES
+    for collection in retrieval.COLLECTIONS
 }
 
 
+def _spark_task(function: Callable[..., Callable[[], Any]], gold: str, run: str) -> Task:
+    return Task(function(gold, run), dict)
+
+
+TASKS |= {function.__name__: partial(_spark_task, function) for function in spark.FUNCTIONS}
+
+
 def main(name: str, *paths: str) -> None:
-    """Do one task; its imports are timed apart."""
-    given = _dicts(*paths) if name.endswith("_dicts") else paths
+    """Do one task; its setup, such as imports, is timed separately."""
+    inputs = _dicts(*paths) if name.endswith("_dicts") else paths
     start = perf_counter()
-    task = TOOLS[name](*given)
+    task = TASKS[name](*inputs)
     ready = perf_counter()
     result = task.timed()
-    done = perf_counter()
-    outcome = {"imports": ready - start, "seconds": done - ready, "values": task.values(result)}
+    end = perf_counter()
+    outcome = {"setup": ready - start, "seconds": end - ready, "values": task.values(result)}
     print(json.dumps(outcome))
 
 

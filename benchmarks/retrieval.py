@@ -1,4 +1,4 @@
-"""BM25: the same documents and queries for karat (with both engines), bm25s and rank_bm25."""
+"""Built-in retrievers: the same documents and queries for karat, bm25s and rank_bm25."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import Any
 QUERIES, TOP_K = 100, 100
 SCIFACT = Path(__file__).parents[2] / "shared" / "data" / "scifact"
 
+Documents = dict[str, str]
+Timed = Callable[[], Any]
+
 
 @dataclass(frozen=True)
-class Size:
-    """A corpus: its name in the names of tasks, and its number of documents."""
+class Collection:
+    """A collection of documents."""
 
     label: str
     documents: int
@@ -25,20 +28,20 @@ class Size:
         return f"{self.documents:,} {self.label}"
 
     @property
-    def absent(self) -> bool:
+    def is_missing(self) -> bool:
         return self is ABSTRACTS and not SCIFACT.exists()
 
 
-ABSTRACTS, GENERATED = Size("abstracts", 5_183), Size("generated", 100_000)
-SIZES = (ABSTRACTS, GENERATED)
+ABSTRACTS, GENERATED = Collection("abstracts", 5_183), Collection("generated", 100_000)
+COLLECTIONS = (ABSTRACTS, GENERATED)
 
 
-def corpus(size: Size) -> tuple[dict[str, str], list[str]]:
-    """Return the documents and the queries, always the same."""
-    return _abstracts() if size is ABSTRACTS else _generated(size.documents)
+def load(collection: Collection) -> tuple[Documents, list[str]]:
+    """Return the documents and the queries."""
+    return _abstracts() if collection is ABSTRACTS else _generated(collection.documents)
 
 
-def _abstracts() -> tuple[dict[str, str], list[str]]:
+def _abstracts() -> tuple[Documents, list[str]]:
     documents = {}
     with gzip.open(SCIFACT / "corpus.jsonl.gz") as lines:
         for line in lines:
@@ -48,8 +51,8 @@ def _abstracts() -> tuple[dict[str, str], list[str]]:
     return documents, [topic.partition("\t")[2] for topic in topics[:QUERIES]]
 
 
-def _generated(count: int) -> tuple[dict[str, str], list[str]]:
-    """Write texts of 50 to 250 words, which are as frequent as Zipf's law says."""
+def _generated(count: int) -> tuple[Documents, list[str]]:
+    """Generate texts of 50 to 250 words whose frequencies follow Zipf's law."""
     import numpy as np
 
     random = np.random.default_rng(20_240_302)
@@ -57,66 +60,77 @@ def _generated(count: int) -> tuple[dict[str, str], list[str]]:
     words = ["".join(random.choice(letters, length)) for length in random.integers(3, 12, 50_000)]
 
     def text(length: int) -> str:
-        places = (len(words) ** random.random(length)).astype(int) - 1
-        return " ".join(words[place] for place in places)
+        positions = (len(words) ** random.random(length)).astype(int) - 1
+        return " ".join(words[position] for position in positions)
 
     documents = {f"d{number}": text(random.integers(50, 250)) for number in range(count)}
     return documents, [text(8) for _ in range(QUERIES)]
 
 
-def karat_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
-    """Index from a dict, without the cache; split, stemmed and sorted by id."""
-    # karat imports these when it needs them; imports are timed apart.
-    import bm25s  # noqa: F401
-    import polars  # noqa: F401
-    import Stemmer  # noqa: F401
+def _create(kind: str, documents: Documents, *, cache: bool = False) -> Any:
+    from karat.live.retrievers import BM25, Dense, Hybrid
 
-    from karat.live.retrievers import BM25
-
-    return lambda: BM25(documents, cache=False)
+    if kind == "tantivy":
+        return BM25(documents, engine="tantivy", cache=cache)
+    return {"bm25": BM25, "dense": Dense, "hybrid": Hybrid}[kind](documents, cache=cache)
 
 
-def karat_load(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
-    """Load a cached index: hash the documents, check the files, read them."""
+def _index(kind: str, documents: Documents) -> Timed:
+    """Build an index without the cache: texts are split, stemmed or embedded, and sorted by id."""
+    # karat imports libraries when it needs them, so a small index imports them before the clock.
+    _create(kind, {"a": "first text", "b": "second text"})
+    return lambda: _create(kind, documents)
+
+
+def _search(kind: str, documents: Documents, queries: list[str]) -> Timed:
+    retriever = _create(kind, documents)
+    return lambda: [retriever.search(query, TOP_K) for query in queries]
+
+
+def karat_index(documents: Documents, _: list[str]) -> Timed:
+    return _index("bm25", documents)
+
+
+def karat_search(documents: Documents, queries: list[str]) -> Timed:
+    return _search("bm25", documents, queries)
+
+
+def karat_load(documents: Documents, _: list[str]) -> Timed:
+    """Load an index from the cache: hash the documents, check the files, read them."""
     import os
     import tempfile
 
-    from karat.live.retrievers import BM25
-
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
-    BM25(documents)
-    return lambda: BM25(documents)
+    _create("bm25", documents, cache=True)
+    return lambda: _create("bm25", documents, cache=True)
 
 
-def karat_search(documents: dict[str, str], queries: list[str]) -> Callable[[], Any]:
-    """Search one query after the other."""
-    from karat.live.retrievers import BM25
-
-    retriever = BM25(documents, cache=False)
-    return lambda: [retriever.search(query, TOP_K) for query in queries]
+def karat_tantivy_index(documents: Documents, _: list[str]) -> Timed:
+    return _index("tantivy", documents)
 
 
-def karat_tantivy_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
-    """Index with tantivy in a temporary folder, without the cache."""
-    import polars  # noqa: F401
-    import Stemmer  # noqa: F401
-    import tantivy  # noqa: F401
-
-    from karat.live.retrievers import BM25
-
-    return lambda: BM25(documents, engine="tantivy", cache=False)
+def karat_tantivy_search(documents: Documents, queries: list[str]) -> Timed:
+    return _search("tantivy", documents, queries)
 
 
-def karat_tantivy_search(documents: dict[str, str], queries: list[str]) -> Callable[[], Any]:
-    """Search one query after the other."""
-    from karat.live.retrievers import BM25
-
-    retriever = BM25(documents, engine="tantivy", cache=False)
-    return lambda: [retriever.search(query, TOP_K) for query in queries]
+def karat_dense_index(documents: Documents, _: list[str]) -> Timed:
+    return _index("dense", documents)
 
 
-def bm25s_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
-    """Index as bm25s' own documentation shows, with the same stemmer and stop words."""
+def karat_dense_search(documents: Documents, queries: list[str]) -> Timed:
+    return _search("dense", documents, queries)
+
+
+def karat_hybrid_index(documents: Documents, _: list[str]) -> Timed:
+    return _index("hybrid", documents)
+
+
+def karat_hybrid_search(documents: Documents, queries: list[str]) -> Timed:
+    return _search("hybrid", documents, queries)
+
+
+def bm25s_index(documents: Documents, _: list[str]) -> Timed:
+    """Index as the documentation of bm25s shows, with karat's stemmer and constants."""
     import bm25s
     import Stemmer
 
@@ -133,8 +147,7 @@ def bm25s_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
     return timed
 
 
-def bm25s_search(documents: dict[str, str], queries: list[str]) -> Callable[[], Any]:
-    """Search one query after the other, as karat does."""
+def bm25s_search(documents: Documents, queries: list[str]) -> Timed:
     import bm25s
     import Stemmer
 
@@ -142,24 +155,23 @@ def bm25s_search(documents: dict[str, str], queries: list[str]) -> Callable[[], 
     engine = bm25s_index(documents, queries)()
 
     def timed() -> Any:
-        found = []
+        results = []
         for query in queries:
             tokens = bm25s.tokenize([query], stopwords="en", stemmer=stemmer, show_progress=False)
-            found.append(engine.retrieve(tokens, k=TOP_K, show_progress=False))
-        return found
+            results.append(engine.retrieve(tokens, k=TOP_K, show_progress=False))
+        return results
 
     return timed
 
 
-def rank_bm25_index(documents: dict[str, str], _: list[str]) -> Callable[[], Any]:
-    """Index as rank_bm25's own documentation shows: words between spaces, no stemming."""
+def rank_bm25_index(documents: Documents, _: list[str]) -> Timed:
+    """Index as the documentation of rank_bm25 shows: words between spaces, no stemming."""
     from rank_bm25 import BM25Okapi
 
     return lambda: BM25Okapi([text.split() for text in documents.values()])
 
 
-def rank_bm25_search(documents: dict[str, str], queries: list[str]) -> Callable[[], Any]:
-    """Search one query after the other."""
+def rank_bm25_search(documents: Documents, queries: list[str]) -> Timed:
     names = list(documents)
     engine = rank_bm25_index(documents, queries)()
     return lambda: [engine.get_top_n(query.split(), names, n=TOP_K) for query in queries]
@@ -167,12 +179,16 @@ def rank_bm25_search(documents: dict[str, str], queries: list[str]) -> Callable[
 
 FUNCTIONS = (
     karat_index,
+    karat_search,
     karat_load,
     karat_tantivy_index,
-    bm25s_index,
-    rank_bm25_index,
-    karat_search,
     karat_tantivy_search,
+    karat_dense_index,
+    karat_dense_search,
+    karat_hybrid_index,
+    karat_hybrid_search,
+    bm25s_index,
     bm25s_search,
+    rank_bm25_index,
     rank_bm25_search,
 )

@@ -1,212 +1,306 @@
-"""`python -m benchmarks.scale [--rows N]`: runs that are larger than memory, saved as SCALE.md.
+"""`python -m benchmarks.scale [--only NAME] [--rows N]`: runs larger than memory, and Spark.
 
-Data are written to a temporary folder: 10 GB for the full size. Every timing is a process of its
-own, `karat eval --no-intervals` with five measures and a memory limit of 2 GB. Peak memory is the
-largest resident size of the process.
+The results are saved as benchmarks/SCALE.md. The full size needs 11 GB for files in a temporary
+folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import polars as pl
-
-from benchmarks import machine
+from benchmarks import machine, processes, spark, table
+from benchmarks.goal import Goal
+from benchmarks.jobs import KARAT_COMMAND
+from benchmarks.measure import Tool, largest_difference, measure
 from benchmarks.peers import MEASURES
+from benchmarks.work import PARQUET, Work
 
 RESULTS = Path(__file__).parent / "SCALE.md"
-KARAT = str(Path(sys.executable).with_name("karat"))
-DEPTH, JUDGED = 100, 10
+HEAD = """\
+# Runs larger than memory, comparisons of a million queries, and Apache Spark
+
+`make bench-scale` writes this page. `python -m benchmarks.scale --only NAME` measures one section
+again; the names are {names}.
+"""
 LIMIT = "2G"
-_BLOCK = 10_000  # queries
+MEGABYTES = 2_000
+_DEPTH, _DEPTH_OF_PAIR = 100, 10  # as in scale_data
+_ROUNDS = 3
 
 
-def blocks(n_queries: int) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Yield judgments and results; 60% of the judged items are retrieved, scores are distinct."""
-    random = np.random.default_rng(1)
-    for first in range(0, n_queries, _BLOCK):
-        n = min(_BLOCK, n_queries - first)
-        ids = pl.Series([f"q{query:07}" for query in range(first, first + n)])
-        base = random.integers(0, 9_000_000, n)
-        ranks = np.arange(DEPTH)
-        items = pl.Series((base[:, None] + ranks * 7919 % 1009).ravel()).cast(pl.String)
-        results = pl.DataFrame(
-            {
-                "query_id": ids.gather(np.repeat(np.arange(n), DEPTH)),
-                "item_id": "d" + items,
-                "score": np.tile(100.0 - ranks, n) + np.repeat(random.random(n), DEPTH),
-            }
+@dataclass(frozen=True)
+class Command:
+    """A command that was measured once."""
+
+    name: str
+    rows: int
+    finished: processes.Finished
+
+    @property
+    def seconds(self) -> float:
+        return self.finished.seconds
+
+    @property
+    def megabytes(self) -> float:
+        return self.finished.megabytes
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page."""
+
+    title: str
+    goals: list[Goal]
+    columns: Sequence[str]
+    rows: list[list[str]]
+    notes: str
+    packages: Sequence[str]
+    """Packages whose versions are shown."""
+
+    def text(self, measured_on: str) -> str:
+        return "\n\n".join(
+            [
+                f"## {self.title}",
+                f"{measured_on} {machine.versions(self.packages)}.",
+                table.goals_table(self.goals),
+                table.markdown(self.columns, self.rows),
+                self.notes,
+            ]
         )
-        judged = np.sort(random.random((n, DEPTH)).argsort(axis=1)[:, :JUDGED], axis=1)
-        offsets = judged * 7919 % 1009 + 2000 * (random.random(judged.shape) > 0.6)
-        judgments = pl.DataFrame(
-            {
-                "query_id": ids.gather(np.repeat(np.arange(n), JUDGED)),
-                "item_id": "d" + pl.Series((base[:, None] + offsets).ravel()).cast(pl.String),
-                "grade": random.integers(0, 4, n * JUDGED),
-            }
+
+
+def large_runs(rows: int, folder: Path) -> Section:
+    """Measure `karat eval` on a run, and on one with a tenth of its rows."""
+    small, names = rows // 10, ("TREC", "Parquet")
+    files = _generate("large", folder, small)
+    with_limit = {name: _karat_eval(name, files, small, LIMIT) for name in names}
+    trec = _karat_eval("TREC", files, small)
+    peer = _ir_measures("TREC", files, small)
+    files |= _generate("shuffled", folder)
+    shuffled = _karat_eval("shuffled TREC", files, small)
+    shuffled_with_limit = _karat_eval("shuffled TREC", files, small, "1G")
+    shuffled_peer = _ir_measures("shuffled TREC", files, small)
+    for file in set(files.values()):
+        file.unlink()
+    files = _generate("large", folder, rows)
+    large = {name: _karat_eval(name, files, rows, LIMIT) for name in names}
+
+    goals = [
+        _faster("TREC", trec, peer, 12),
+        _faster("shuffled TREC", shuffled, shuffled_peer, 5),
+    ]
+    for name in names:
+        growth = (large[name].seconds / rows) / (with_limit[name].seconds / small)
+        text = f"{name}: time per row, {rows:,} ÷ {small:,} rows"
+        goals.append(Goal(text, 1.3, growth, at_least=False))
+        goals.append(_memory(f"{name}, {rows:,} rows", large[name]))
+    commands = [*with_limit.values(), trec, peer, shuffled, shuffled_with_limit, shuffled_peer]
+    notes = f"""\
+- {_DEPTH} results and 10 judgments per query; {", ".join(MEASURES)}. `karat eval` runs with
+  `--no-intervals`.
+- `shuffled TREC` has shuffled rows, and tabs and several spaces between fields."""
+    return _section_of_commands(
+        f"Large runs: {rows:,} rows", goals, [*commands, *large.values()], notes
+    )
+
+
+def compare_and_gate(rows: int, folder: Path) -> Section:
+    """Measure `karat compare` and `karat gate` with two runs and one measure."""
+    queries = rows // _DEPTH_OF_PAIR
+    files = _generate("pair", folder, queries)
+    gold, a, b = (str(files[name]) for name in ("gold", "a", "b"))
+    measure_name, limit = "nDCG@10", ["--memory", LIMIT]
+    compare = _run(
+        f"karat compare --memory {LIMIT}",
+        2 * rows,
+        [KARAT_COMMAND, "compare", gold, a, b, *limit, "-m", measure_name],
+    )
+    threshold = f"{measure_name} max_drop 0.01"
+    gate = _run(
+        f"karat gate --memory {LIMIT}",
+        2 * rows,
+        [KARAT_COMMAND, "gate", gold, b, "--baseline", a, *limit, "--require", threshold],
+    )
+    goals = []
+    for command in (compare, gate):
+        text = f"{command.name}: time per measure"
+        goals.append(Goal(text, 60, command.seconds, "s", at_least=False))
+        goals.append(_memory(command.name, command))
+    notes = f"""\
+- Two TREC runs with {_DEPTH_OF_PAIR} results per query, 10 judgments per query; {measure_name}.
+- `karat gate` checks `{threshold}`, with the other run as the baseline.
+- The time is that of the whole command, including reading both runs."""
+    return _section_of_commands(
+        f"Comparing two runs: {queries:,} queries", goals, [compare, gate], notes
+    )
+
+
+LOCAL = Tool("karat, local engine", "karat_local")
+SPARK = Tool("karat, engine spark", "karat_spark", needs="pyspark", has_children=True)
+RANKING_METRICS = Tool("RankingMetrics", "ranking_metrics", needs="pyspark", has_children=True)
+
+
+def spark_engine(rows: int, _: Path) -> Section:
+    """Measure the engine for Spark, the local engine and RankingMetrics on the same files."""
+    work = Work(rows // _DEPTH, _DEPTH, judged=10, retrieved=6, layout=PARQUET)
+    tools = (LOCAL, SPARK, RANKING_METRICS)
+    best = measure(tools, work, rounds=_ROUNDS)
+    cells, goals = [], []
+    for tool in tools:
+        if tool not in best:
+            cells.append([tool.name, tool.reason_to_skip, *[""] * 7])
+            continue
+        measured = best[tool]
+        # Both engines of karat must return the same bits.
+        tolerance = 1e-9 if tool is RANKING_METRICS else 0.0
+        difference = largest_difference(tool, measured, best[LOCAL], tolerance=tolerance)
+        cells.append(
+            [
+                tool.name,
+                f"{measured.seconds:.2f}",
+                f"{measured.slowest:.2f}",
+                f"{measured.setup:.2f}",
+                f"{measured.process_seconds:.2f}",
+                f"{measured.megabytes:,.0f}",
+                f"{rows / measured.seconds / spark.CORES:,.0f}",
+                f"{best[LOCAL].seconds / measured.seconds:.2f}",
+                f"{difference:.0e}",
+            ]
         )
-        yield judgments, results
+    ratio = best[LOCAL].seconds / best[SPARK].seconds if SPARK in best else None
+    goals = [Goal("rows per second and core: engine spark ÷ local engine", 0.25, ratio)]
+    columns = [
+        "tool",
+        "seconds",
+        "slowest",
+        "setup, s",
+        "process, s",
+        "peak MB",
+        "rows per second and core",
+        "× local engine",
+        "difference",
+    ]
+    notes = f"""\
+- {work.queries:,} queries with {_DEPTH} results and 10 judgments each, with grades 0 and 1, from
+  Parquet: {", ".join(spark.MEASURES)}. Spark runs as `local[{spark.CORES}]`, and all processes use
+  {spark.CORES} cores.
+- Each timing is a process of its own, the best of {_ROUNDS} rounds. `seconds` is the time from the
+  start of reading to the values of the measures. `setup, s` is the time before: imports and, with
+  Spark, the start of the JVM and the session. `process, s` is the time of the whole process.
+- `peak MB` is the sum of the resident sizes of the process, the JVM and the Python workers.
+- `difference` is the largest difference of a mean from that of the local engine.
+- RankingMetrics needs two lists per query, so its time includes grouping and sorting the rows; the
+  lists are cached, because each of its measures is a job of its own. karat also returns the values
+  of each query.
+- On these data, all definitions agree: grades are binary, no list contains an item twice, every
+  query has a relevant item and results. Otherwise they differ: with graded judgments,
+  RankingMetrics computes nDCG with the gain 2^grade − 1 (karat: the grade, or `gain=exp2`), and it
+  counts an item that is retrieved twice as two relevant items (karat: once)."""
+    packages = ("polars", "pyarrow", "pyspark")
+    return Section(f"Apache Spark: {rows:,} rows", goals, columns, cells, notes, packages)
 
 
-def write(folder: Path, rows: int) -> dict[str, Path]:
-    """Write gold and the run as Parquet (a folder of parts would do, too) and as TREC text."""
-    paths = {
-        name: folder / f"{rows}{end}"
-        for name, end in (("gold", ".qrels"), ("TREC", ".run"), ("Parquet", ".parquet"))
+SECTIONS: dict[str, tuple[Callable[[int, Path], Section], int]] = {
+    "large": (large_runs, 100_000_000),
+    "compare": (compare_and_gate, 10_000_000),
+    "spark": (spark_engine, 10_000_000),
+}
+"""What measures each section, and the number of rows of a run."""
+
+
+def _generate(kind: str, folder: Path, *number: int) -> dict[str, Path]:
+    """Write files in a process of their own, so that this one stays small."""
+    arguments = [kind, str(folder), *map(str, number)]
+    subprocess.run([sys.executable, "-m", "benchmarks.scale_data", *arguments], check=True)
+    names = {
+        "gold.qrels": "gold",
+        "large.run": "TREC",
+        "large.parquet": "Parquet",
+        "shuffled.run": "shuffled TREC",
+        "a.run": "a",
+        "b.run": "b",
     }
-    parts = folder / f"parts-{rows}"
-    parts.mkdir()
-    with paths["gold"].open("wb") as gold, paths["TREC"].open("wb") as run:
-        for number, (judgments, results) in enumerate(blocks(rows // DEPTH)):
-            judgments.select("query_id", pl.lit("0").alias("i"), "item_id", "grade").write_csv(
-                gold, separator=" ", include_header=False
-            )
-            results.select(
-                "query_id",
-                pl.lit("Q0").alias("q0"),
-                "item_id",
-                pl.lit(1).alias("rank"),
-                "score",
-                pl.lit("t").alias("tag"),
-            ).write_csv(run, separator=" ", include_header=False)
-            results.write_parquet(parts / f"{number:05}.parquet")
-    pl.scan_parquet(parts / "*.parquet").sink_parquet(paths["Parquet"])
-    for part in parts.iterdir():
-        part.unlink()
-    return paths
+    return {names[file.name]: file for file in folder.iterdir()}
 
 
-def write_untidy(paths: dict[str, Path], rows: int) -> Path:
-    """Write the run with shuffled rows, and tabs and several spaces between the fields."""
-    target = paths["TREC"].with_suffix(".untidy.run")
-    results = pl.read_parquet(paths["Parquet"]).sample(fraction=1.0, shuffle=True, seed=1)
-    gap = pl.Series(["\t", "  ", " \t"]).gather(np.arange(rows) % 3)
-    lines = results.select(
-        pl.concat_str(
-            "query_id", gap, pl.lit("Q0 "), "item_id", gap, pl.lit("1 "), "score", pl.lit(" t")
-        )
-    )
-    lines.write_csv(target, include_header=False, quote_style="never")
-    return target
+def _run(name: str, rows: int, command: list[str]) -> Command:
+    result = Command(name, rows, processes.run(command, children=True))
+    print(f"  {name:<50}{result.seconds:9.1f} s{result.megabytes:9,.0f} MB", file=sys.stderr)
+    return result
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Return the seconds and the peak memory in MB of a command."""
-    began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - began
-    if status:
-        assert process.stderr is not None
-        raise RuntimeError(process.stderr.read().decode())
-    return seconds, usage.ru_maxrss / 1024
+def _karat_eval(run: str, files: dict[str, Path], rows: int, memory: str | None = None) -> Command:
+    limit = ["--memory", memory] if memory else []
+    options = ["--no-intervals", *limit, "-m", ",".join(MEASURES)]
+    name = " ".join(["karat eval", *limit])
+    command = [KARAT_COMMAND, "eval", str(files["gold"]), str(files[run]), *options]
+    return _run(f"{name}, {run}", rows, command)
 
 
-def karat(gold: Path, run: Path, memory: str | None = LIMIT) -> tuple[float, float]:
-    limit = [] if memory is None else ["--memory", memory]
-    return timed(
-        [KARAT, "eval", str(gold), str(run), "--no-intervals", *limit, "-m", ",".join(MEASURES)]
-    )
+def _ir_measures(run: str, files: dict[str, Path], rows: int) -> Command:
+    arguments = [str(files["gold"]), str(files[run]), *MEASURES]
+    return _run(f"ir_measures, {run}", rows, [sys.executable, "-m", "ir_measures", *arguments])
 
 
-def ir_measures(gold: Path, run: Path) -> tuple[float, float]:
-    names = ["nDCG@10", "AP", "RR", "P@10", "R@100"]
-    return timed([sys.executable, "-m", "ir_measures", str(gold), str(run), *names])
+def _faster(run: str, karat: Command, other: Command, bound: float) -> Goal:
+    text = f"{run}, {karat.rows:,} rows: time of ir_measures ÷ karat eval"
+    return Goal(text, bound, other.seconds / karat.seconds)
+
+
+def _memory(text: str, command: Command) -> Goal:
+    return Goal(f"{text}: peak memory", MEGABYTES, command.megabytes, "MB", at_least=False)
+
+
+def _section_of_commands(
+    title: str, goals: list[Goal], commands: list[Command], notes: str
+) -> Section:
+    rows = [
+        [
+            command.name,
+            f"{command.rows:,}",
+            f"{command.seconds:.1f}",
+            f"{command.megabytes:,.0f}",
+            f"{command.seconds / command.rows * 1e9:,.0f}",
+        ]
+        for command in commands
+    ]
+    general = """\
+- Each command ran once, in a process of its own. `seconds` is the time of the whole process, and
+  `peak MB` the largest resident size of the process and those that it started."""
+    columns = ("command", "rows", "seconds", "peak MB", "ns per row")
+    return Section(title, goals, columns, rows, f"{general}\n{notes}", ("polars", "ir_measures"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--folder", help="where to write the data; default: a temporary folder")
-    arguments = parser.parse_args()
-    large, small = arguments.rows, arguments.rows // 10
-    busy = machine.load()
-    lines = []
-
-    def row(name: str, rows: int, result: tuple[float, float]) -> float:
-        seconds, megabytes = result
-        lines.append(
-            f"| {name} | {rows:,} | {seconds:.1f} | {megabytes:,.0f} "
-            f"| {seconds / rows * 1e9:,.0f} |"
-        )
-        print(lines[-1], flush=True)
-        return seconds
-
-    claims = []
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-        paths = write(Path(name), small)
-        seconds: dict[tuple[str, int], float] = {}
-        for kind in ("TREC", "Parquet"):
-            result = karat(paths["gold"], paths[kind])
-            seconds[kind, small] = row(f"karat eval --memory 2G, {kind}", small, result)
-        whole = row("karat eval, TREC", small, karat(paths["gold"], paths["TREC"], None))
-        peer = row("ir_measures, TREC", small, ir_measures(paths["gold"], paths["TREC"]))
-        claims.append(
-            ("TREC: karat eval, faster than ir_measures", "≥ 12 ×", f"{peer / whole:.1f} ×")
-        )
-        untidy = write_untidy(paths, small)
-        whole = row("karat eval, tabs and shuffled rows", small, karat(paths["gold"], untidy, None))
-        batches = karat(paths["gold"], untidy, "1G")
-        row("karat eval --memory 1G, tabs and shuffled rows", small, batches)
-        peer = row("ir_measures, tabs and shuffled rows", small, ir_measures(paths["gold"], untidy))
-        claims.append(
-            (
-                "tabs and shuffled rows: karat eval, faster than ir_measures",
-                "≥ 5 ×",
-                f"{peer / whole:.1f} ×",
-            )
-        )
-        for path in (*paths.values(), untidy):
-            path.unlink()
-        paths = write(Path(name), large)
-        for kind in ("TREC", "Parquet"):
-            result = karat(paths["gold"], paths[kind])
-            seconds[kind, large] = row(f"karat eval --memory 2G, {kind}", large, result)
-            growth = seconds[kind, large] / seconds[kind, small] / 10
-            claims.append(
-                (
-                    f"{kind}: time per row, {large:,} ÷ {small:,} rows",
-                    "≤ 1.3 ×",
-                    f"{growth:.2f} ×",
-                )
-            )
-            claims.append(
-                (f"{kind}: peak memory of {large:,} rows", "≤ 2,000 MB", f"{result[1]:,.0f} MB")
-            )
-    text = "\n".join(
-        [
-            "# Runs larger than memory",
-            "",
-            "`make bench-scale` writes this page.",
-            "",
-            f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine.machine()}; load by others at the "
-            f"start {busy}. One run each, whole processes; the machine was shared with others.",
-            "",
-            f"{DEPTH} results and {JUDGED} judgments per query, five measures.",
-            "",
-            "| wanted of karat | wanted | measured |",
-            "| --- | --- | --- |",
-            *(f"| {' | '.join(claim)} |" for claim in claims),
-            "",
-            "| command | rows | seconds | peak MB | ns per row |",
-            "| --- | --- | --- | --- | --- |",
-            *lines,
-            "",
-        ]
+    parser.add_argument(
+        "--only", choices=SECTIONS, help="measure only this section, and replace it on the page"
     )
-    print(text)
-    if arguments.rows == 100_000_000:
-        RESULTS.write_text(text, encoding="utf-8")
+    parser.add_argument(
+        "--rows", type=int, help="use runs with this number of rows; prints only, saves nothing"
+    )
+    parser.add_argument("--folder", help="where to write files; default: a temporary folder")
+    options = parser.parse_args()
+    names = [options.only] if options.only else list(SECTIONS)
+    page = HEAD.format(names=", ".join(SECTIONS))
+    if options.only and RESULTS.exists():
+        page = RESULTS.read_text(encoding="utf-8")
+    for name in names:
+        measure_section, rows = SECTIONS[name]
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            measured_on = machine.description()
+            text = measure_section(options.rows or rows, Path(folder)).text(measured_on)
+        print(f"{text}\n", flush=True)
+        page = table.replace_section(page, text)
+    if options.rows is None:
+        RESULTS.write_text(page, encoding="utf-8")
+        print(f"saved as {RESULTS}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Is the difference significant: the same sign-flip test for karat and its peers."""
+"""Significance: the same sign-flip test with karat, SciPy and ranx."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +12,7 @@ NAME = f"{len(PAIRS)} pairs × {QUERIES:,} queries × {DRAWS:,} draws"
 
 
 def values() -> Any:
-    """Make a value for each query and run: queries differ more than runs do."""
+    """Return a value per query (rows) and run (columns); queries differ more than runs do."""
     import numpy as np
 
     random = np.random.default_rng(20_261_115)
@@ -21,13 +22,13 @@ def values() -> Any:
 
 
 def differences() -> Any:
-    """Return one column per pair."""
+    """Return the differences per query, one column per pair."""
     import numpy as np
 
     table = values()
     return np.column_stack([table[:, b] - table[:, a] for a, b in PAIRS])
 
 
-def named(p: Any) -> dict[str, float]:
-    """Name each p by its pair."""
-    return {f"p of {a} and {b}": float(one) for (a, b), one in zip(PAIRS, p, strict=True)}
+def p_by_pair(p_values: Iterable[float]) -> dict[str, float]:
+    """Return the p-values with the names of their pairs."""
+    return {f"p of {a} and {b}": float(p) for (a, b), p in zip(PAIRS, p_values, strict=True)}

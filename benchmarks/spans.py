@@ -1,4 +1,4 @@
-"""Character spans: the same retrieved and gold stretches for karat and for a plain merge loop."""
+"""Spans: the same retrieved and gold spans for karat and for a plain loop in Python."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Spans = dict[str, list[tuple[str, int, int]]]
 
 
 def tables() -> tuple[Any, Any]:
-    """Make the tables of gold's spans and of the run, always the same."""
+    """Return the tables of gold spans and of the run, generated with a seed."""
     import numpy as np
     import polars as pl
 
     random = np.random.default_rng(20_240_229)
 
-    def table(each: int, shortest: int, longest: int) -> Any:
-        rows = QUERIES * each
+    def table(per_query: int, shortest: int, longest: int) -> Any:
+        rows = QUERIES * per_query
         start = random.integers(0, 20_000, rows)
         return pl.DataFrame(
             {
-                "query_id": np.repeat(np.arange(QUERIES), each).astype(str),
+                "query_id": np.repeat(np.arange(QUERIES), per_query).astype(str),
                 "doc_id": random.integers(0, DOCUMENTS, rows).astype(str),
                 "start": start,
                 "end": start + random.integers(shortest, longest, rows),
@@ -37,24 +37,24 @@ def tables() -> tuple[Any, Any]:
 
 def lists(table: Any) -> Spans:
     """Return the spans of each query as tuples, in the order of the rows."""
-    found: Spans = {}
+    spans: Spans = {}
     for query, document, start, end in table.iter_rows():
-        found.setdefault(query, []).append((document, start, end))
-    return found
+        spans.setdefault(query, []).append((document, start, end))
+    return spans
 
 
-def merge_loop(gold: Spans, run: Spans) -> dict[str, float]:
-    """Do it query by query, cutoff by cutoff, as one would write it down."""
+def plain_loop(gold: Spans, run: Spans) -> dict[str, float]:
+    """Compute the measures query by query and cutoff by cutoff, in the simplest way."""
     sums = dict.fromkeys(MEASURES, 0.0)
-    for query, wanted in gold.items():
-        merged_gold = _merged(wanted)
-        size = _size(merged_gold)
+    for query, gold_spans in gold.items():
+        merged_gold = _merged(gold_spans)
+        relevant = _size(merged_gold)
         for k in CUTOFFS:
-            found = _merged(run[query][:k])
-            both, retrieved = _overlap(found, merged_gold), _size(found)
-            sums[f"span.recall@{k}"] += both / size if size else 1.0
+            merged_run = _merged(run[query][:k])
+            both, retrieved = _overlap(merged_run, merged_gold), _size(merged_run)
+            sums[f"span.recall@{k}"] += both / relevant if relevant else 1.0
             sums[f"span.precision@{k}"] += both / retrieved if retrieved else 0.0
-            sums[f"span.iou@{k}"] += both / (retrieved + size - both)
+            sums[f"span.iou@{k}"] += both / (retrieved + relevant - both)
     return {name: total / len(gold) for name, total in sums.items()}
 
 
@@ -74,13 +74,13 @@ def _size(spans: list[tuple[str, int, int]]) -> int:
 
 
 def _overlap(one: list[tuple[str, int, int]], other: list[tuple[str, int, int]]) -> int:
-    both, at, beside = 0, 0, 0
-    while at < len(one) and beside < len(other):
-        mine, theirs = one[at], other[beside]
-        if mine[0] == theirs[0]:
-            both += max(0, min(mine[2], theirs[2]) - max(mine[1], theirs[1]))
-        if (mine[0], mine[2]) < (theirs[0], theirs[2]):
-            at += 1
+    total, i, j = 0, 0, 0
+    while i < len(one) and j < len(other):
+        (document, start, end), (other_document, other_start, other_end) = one[i], other[j]
+        if document == other_document:
+            total += max(0, min(end, other_end) - max(start, other_start))
+        if (document, end) < (other_document, other_end):
+            i += 1
         else:
-            beside += 1
-    return both
+            j += 1
+    return total

@@ -1,4 +1,4 @@
-"""Text evidence: the same chunks and evidences for karat and for plain difflib on a sample."""
+"""Evidence texts: the same texts and chunks for karat and, for a sample of pairs, for difflib."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from difflib import SequenceMatcher
 from random import Random
 from typing import Any
 
-DEPTH, EVIDENCES, CHUNKS, LENGTH = 20, 3, 20_000, 1_000
+DEPTH, EVIDENCE_TEXTS, CHUNKS, LENGTH = 20, 3, 20_000, 1_000
 LENGTHS = (200, 500, LENGTH)  # characters: a sentence, a paragraph, a whole chunk
-FOUND, CHANGED = 0.25, 0.1  # shares of evidence that a chunk has verbatim, and with changed words
-SAMPLE = 300  # pairs for difflib
+VERBATIM, CHANGED = 0.25, 0.1  # shares of evidence texts that a retrieved chunk contains
+SAMPLE = 300  # pairs that difflib compares
 THRESHOLD = 0.7
 
 
 @dataclass(frozen=True)
 class Size:
-    """So many queries."""
+    """The number of queries."""
 
     queries: int
 
     @property
     def pairs(self) -> int:
-        return self.queries * DEPTH * EVIDENCES
+        return self.queries * DEPTH * EVIDENCE_TEXTS
 
     @property
     def name(self) -> str:
-        return f"{self.queries:,} × {DEPTH} chunks × {EVIDENCES} evidences"
+        return f"{self.queries:,} × {DEPTH} chunks × {EVIDENCE_TEXTS} evidence texts"
 
 
 SMALL, LARGE = Size(1_000), Size(16_667)
@@ -35,7 +35,7 @@ Columns = tuple[Any, list[str]]
 
 
 def columns(size: Size) -> tuple[Columns, Columns]:
-    """Make the evidence and the retrieved chunks of every query, always the same."""
+    """Return the evidence texts and the retrieved chunks of all queries, generated with a seed."""
     import numpy as np
 
     random = np.random.default_rng(20_240_301)
@@ -45,57 +45,56 @@ def columns(size: Size) -> tuple[Columns, Columns]:
     evidence = []
     for ranked in retrieved:
         for length in LENGTHS:
-            lot = random.random()
-            known = lot < FOUND + CHANGED
-            text = corpus[random.choice(ranked) if known else random.integers(CHUNKS)]
+            draw = random.random()
+            is_retrieved = draw < VERBATIM + CHANGED
+            text = corpus[random.choice(ranked) if is_retrieved else random.integers(CHUNKS)]
             start = random.integers(LENGTH - length + 1)
-            cut = text[start : start + length]
-            evidence.append(_changed(random, cut, words) if known and lot >= FOUND else cut)
+            part = text[start : start + length]
+            is_changed = is_retrieved and draw >= VERBATIM
+            evidence.append(_changed(random, part, words) if is_changed else part)
     numbers = np.arange(size.queries)
     chunks = [corpus[chunk] for chunk in retrieved.ravel()]
-    return (np.repeat(numbers, EVIDENCES), evidence), (np.repeat(numbers, DEPTH), chunks)
+    return (np.repeat(numbers, EVIDENCE_TEXTS), evidence), (np.repeat(numbers, DEPTH), chunks)
 
 
 def sample(size: Size) -> list[tuple[int, int]]:
-    """Return some pairs of rows of evidence and chunks, drawn from all of them."""
-    found = []
+    """Return random pairs of the rows of an evidence text and of a chunk."""
+    rows = []
     for pair in Random(SAMPLE).sample(range(size.pairs), SAMPLE):
-        query, rest = divmod(pair, DEPTH * EVIDENCES)
-        found.append((query * EVIDENCES + rest % EVIDENCES, query * DEPTH + rest // EVIDENCES))
-    return found
+        query, rest = divmod(pair, DEPTH * EVIDENCE_TEXTS)
+        chunk, evidence = divmod(rest, EVIDENCE_TEXTS)
+        rows.append((query * EVIDENCE_TEXTS + evidence, query * DEPTH + chunk))
+    return rows
 
 
 def difflib_sample(evidence: list[str], chunks: list[str], size: Size) -> dict[str, float]:
-    """Decide the sample as one would write it down."""
+    """Count the pairs of the sample that match, in the simplest way."""
     covered = 0
     for row, chunk in sample(size):
-        one, other = (" ".join(text.split()).lower() for text in (evidence[row], chunks[chunk]))
-        ratio = SequenceMatcher(None, one, other, autojunk=False).ratio
-        covered += one in other or ratio() >= THRESHOLD
+        text, chunk_text = (" ".join(t.split()).lower() for t in (evidence[row], chunks[chunk]))
+        ratio = SequenceMatcher(None, text, chunk_text, autojunk=False).ratio
+        covered += text in chunk_text or ratio() >= THRESHOLD
     return {"covered in the sample": covered}
 
 
 def _vocabulary(random: Any) -> list[str]:
-    """Make words of letters that are as frequent as in English."""
+    """Return random words; some letters are more frequent than others, as in English."""
     letters = list("etaoinshrdlcumwfgypbvk")
-    share = [1 / (place + 3) for place in range(len(letters))]
-    share = [one / sum(share) for one in share]
+    weights = [1 / (position + 3) for position in range(len(letters))]
+    shares = [weight / sum(weights) for weight in weights]
     lengths = random.integers(2, 11, 5_000)
-    return ["".join(random.choice(letters, length, p=share)) for length in lengths]
+    return ["".join(random.choice(letters, length, p=shares)) for length in lengths]
 
 
 def _prose(random: Any, words: list[str]) -> str:
-    """Write words as often as Zipf's law says, in sentences."""
-    places = (len(words) ** random.random(LENGTH // 3)).astype(int) - 1
-    text = " ".join(
-        words[place].capitalize() if at % 12 == 0 else words[place] + "." * (at % 12 == 11)
-        for at, place in enumerate(places)
-    )
-    return text[:LENGTH]
+    """Return sentences of words whose frequencies follow Zipf's law."""
+    chosen = [words[i - 1] for i in (len(words) ** random.random(LENGTH // 3)).astype(int)]
+    sentences = (chosen[start : start + 12] for start in range(0, len(chosen), 12))
+    return " ".join(" ".join(s).capitalize() + "." for s in sentences)[:LENGTH]
 
 
 def _changed(random: Any, text: str, words: list[str]) -> str:
-    """Replace every tenth word or so by another."""
+    """Replace about a tenth of the words by other words."""
     return " ".join(
         words[random.integers(len(words))] if random.random() < 0.1 else word
         for word in text.split()
