@@ -466,3 +466,9 @@ def test_gold_and_run_of_dicts_keep_them_in_a_changed_copy():
     judged, found = {"q1": {"a": 1}}, {"q1": {"a": 1.0}}
     assert Gold.of(judged).counted_in("utf8").mapping == judged
     assert Run.of(found).renamed("other").lists.by_query == found
+
+
+def test_part_of_a_run_with_32_bit_scores_has_32_bit_scores() -> None:
+    lists = Run.of({"q1": {"a": 0.1}, "q2": {"b": 0.2}}).lists
+    assert lists is not None
+    assert lists.with_32_bit_scores().only(["q2"]).scores.tolist() == [float(np.float32(0.2))]

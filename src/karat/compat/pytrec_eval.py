@@ -22,7 +22,6 @@ from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, ParsedMeasure
 from karat.compat.trec_eval.topics import Topics
 from karat.compat.trec_eval.values import Compute
 from karat.conventions import Conventions
-from karat.data.dict_runs import DictRun
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
@@ -281,19 +280,7 @@ def _with_32_bit_scores(scores: Mapping[str, Mapping[str, float]]) -> Run:
     """Return a run with scores rounded to 32 bits, so that close scores tie as in trec_eval 9."""
     run = Run.of(scores)
     assert run.lists is not None
-    exact = run.lists.scores
-    if exact is None:
-        return run
-    with np.errstate(over="ignore"):
-        rounded = exact.astype(np.float32).astype(np.float64)
-    if np.array_equal(rounded, exact):
-        return run
-    values = iter(rounded.tolist())
-    by_query = {
-        query: dict(zip(items, values, strict=False))  # takes one value per item
-        for query, items in run.lists.by_query.items()
-    }
-    return Run(DictRun(by_query, rounded))
+    return Run(run.lists.with_32_bit_scores())
 
 
 def _truncated(hits: Hits, point: float, rel: int) -> Ints:

@@ -30,6 +30,8 @@ class DictRun:
 
     by_query: dict[str, Any]
     scores: NDArray[np.float64] | None
+    has_32_bit_scores: bool = False
+    """Whether `scores` are the scores in `by_query` rounded to 32 bits."""
 
     @classmethod
     def of(cls, source: Mapping[Any, Any]) -> DictRun:
@@ -51,7 +53,13 @@ class DictRun:
 
     def only(self, query_ids: Collection[str]) -> DictRun:
         """Return the results of the given queries."""
-        return DictRun.of({q: items for q, items in self.by_query.items() if q in query_ids})
+        part = DictRun.of({q: items for q, items in self.by_query.items() if q in query_ids})
+        return part.with_32_bit_scores() if self.has_32_bit_scores else part
+
+    def with_32_bit_scores(self) -> DictRun:
+        """Return the same results with scores rounded to 32 bits, as trec_eval 9 keeps them."""
+        scores = None if self.scores is None else to_32_bits(self.scores)
+        return DictRun(self.by_query, scores, has_32_bit_scores=True)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -69,6 +77,12 @@ class DictRun:
         if self.scores is None:
             return ranked_as_listed(pl.DataFrame(columns))
         return ranked_by_score(pl.DataFrame({**columns, "score": self.scores}))
+
+
+def to_32_bits(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scores rounded to 32 bits; those that are too large become infinite."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32).astype(np.float64)
 
 
 def repeat_query_ids(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:

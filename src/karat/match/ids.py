@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.arrays import Flags, Floats, Ints
 from karat.conventions import Conventions
-from karat.data.dict_runs import DictRun
+from karat.data.dict_runs import DictRun, to_32_bits
 from karat.data.ranking import QuerySegments
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
@@ -122,6 +122,8 @@ def _match_scores(gold: PreparedGold, lists: DictRun, scores: Floats, numbers: I
     )
     query, grade = gold.flat
     judged_scores = np.fromiter(chain.from_iterable(lookups), np.float64, grade.size)
+    if lists.has_32_bit_scores:
+        judged_scores = to_32_bits(judged_scores)
     hit = np.flatnonzero(~np.isnan(judged_scores))
     query, grade, judged_scores = query[hit], grade[hit], judged_scores[hit]
     list_of_query = np.zeros(gold.query_ids.len(), np.int64)
