@@ -35,6 +35,8 @@ class Task:
 
     timed: Callable[[], Any]
     values: Callable[[Any], dict[str, float]]
+    is_repeated: bool = False
+    """Whether a second call in the same process is timed, too."""
 
 
 def karat_files(gold: str, run: str, measures: tuple[str, ...] = MEASURES) -> Task:
@@ -304,7 +306,7 @@ TASKS |= {
 
 
 def _spark_task(function: Callable[..., Callable[[], Any]], gold: str, run: str) -> Task:
-    return Task(function(gold, run), dict)
+    return Task(function(gold, run), dict, is_repeated=True)
 
 
 TASKS |= {function.__name__: partial(_spark_task, function) for function in spark.FUNCTIONS}
@@ -319,6 +321,10 @@ def main(name: str, *paths: str) -> None:
     result = task.timed()
     end = perf_counter()
     outcome = {"setup": ready - start, "seconds": end - ready, "values": task.values(result)}
+    if task.is_repeated:
+        start = perf_counter()
+        task.timed()
+        outcome["second_call"] = perf_counter() - start
     print(json.dumps(outcome))
 
 

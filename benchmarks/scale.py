@@ -154,7 +154,7 @@ def spark_engine(rows: int, _: Path) -> Section:
     cells, goals = [], []
     for tool in tools:
         if tool not in best:
-            cells.append([tool.name, tool.reason_to_skip, *[""] * 7])
+            cells.append([tool.name, tool.reason_to_skip, *[""] * 9])
             continue
         measured = best[tool]
         # Both engines of karat must return the same bits.
@@ -165,25 +165,36 @@ def spark_engine(rows: int, _: Path) -> Section:
                 tool.name,
                 f"{measured.seconds:.2f}",
                 f"{measured.slowest:.2f}",
+                f"{measured.second_call:.2f}",
                 f"{measured.setup:.2f}",
                 f"{measured.process_seconds:.2f}",
                 f"{measured.megabytes:,.0f}",
                 f"{rows / measured.seconds / spark.CORES:,.0f}",
                 f"{best[LOCAL].seconds / measured.seconds:.2f}",
+                f"{best[LOCAL].second_call / measured.second_call:.2f}",
                 f"{difference:.0e}",
             ]
         )
-    ratio = best[LOCAL].seconds / best[SPARK].seconds if SPARK in best else None
-    goals = [Goal("rows per second and core: engine spark ÷ local engine", 0.25, ratio)]
+    text = "rows per second and core: engine spark ÷ local engine"
+    ratios = (None, None)
+    if SPARK in best:
+        local, remote = best[LOCAL], best[SPARK]
+        ratios = (local.seconds / remote.seconds, local.second_call / remote.second_call)
+    goals = [
+        Goal(f"{text}, first call", 0.25, ratios[0]),
+        Goal(f"{text}, second call", 0.25, ratios[1]),
+    ]
     columns = [
         "tool",
         "seconds",
         "slowest",
+        "second call, s",
         "setup, s",
         "process, s",
         "peak MB",
         "rows per second and core",
-        "× local engine",
+        "÷ local engine",
+        "second call ÷ local engine",
         "difference",
     ]
     notes = f"""\
@@ -191,8 +202,11 @@ def spark_engine(rows: int, _: Path) -> Section:
   Parquet: {", ".join(spark.MEASURES)}. Spark runs as `local[{spark.CORES}]`, and all processes use
   {spark.CORES} cores.
 - Each timing is a process of its own, the best of {_ROUNDS} rounds. `seconds` is the time from the
-  start of reading to the values of the measures. `setup, s` is the time before: imports and, with
-  Spark, the start of the JVM and the session. `process, s` is the time of the whole process.
+  start of reading to the values of the measures. `second call, s` is the same once more in the same
+  session, in which the JVM has compiled its code and the Python workers are running. `setup, s` is
+  the time before: imports and, with Spark, the start of the JVM and the session. `process, s` is
+  the time of the whole process, with both calls.
+- `÷ local engine` is the ratio of the rows per second and core, of the first and the second call.
 - `peak MB` is the sum of the resident sizes of the process, the JVM and the Python workers.
 - `difference` is the largest difference of a mean from that of the local engine.
 - RankingMetrics needs two lists per query, so its time includes grouping and sorting the rows; the

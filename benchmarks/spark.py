@@ -59,13 +59,16 @@ def ranking_metrics(gold: str, run: str) -> Callable[[], Values]:
             f.coalesce("retrieved", nothing).alias("retrieved"), "relevant"
         )
         # Each measure is a job of its own; without the cache, each would read and group again.
-        metrics = RankingMetrics(pairs.rdd.cache())
-        return {
+        cached = pairs.rdd.cache()
+        metrics = RankingMetrics(cached)
+        values = {
             "nDCG@10": metrics.ndcgAt(10),
             "AP": metrics.meanAveragePrecision,
             "P@10": metrics.precisionAt(10),
             "R@100": metrics.recallAt(100),
         }
+        cached.unpersist()
+        return values
 
     return timed
 
