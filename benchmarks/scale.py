@@ -29,7 +29,7 @@ HEAD = """\
 again; the names are {names}.
 """
 LIMIT = "2G"
-MEGABYTES = 2_147  # the limit of 2 GiB
+MEGABYTES = 2_000
 _DEPTH, _DEPTH_OF_PAIR = 100, 10  # as in scale_data
 _ROUNDS = 3
 
