@@ -29,7 +29,8 @@ test-slow: $(VENV)/.installed-test
 messages: $(VENV)/.installed-test $(VENV)/.installed-integration
 	KARAT_UPDATE=1 $(BIN)/python -m pytest tests/test_messages.py tests/test_help.py tests/test_interface.py \
 		tests/report/test_screens.py tests/test_docs.py tests/integration/test_howto_pages.py \
-		tests/integration/test_notebooks.py
+		tests/integration/test_notebooks.py \
+		tests/integration/test_spark.py::test_example_of_the_documentation_prints_what_it_shows
 
 test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
 	$(BIN)/python -m pytest tests/integration -n auto --dist loadfile

@@ -12,7 +12,9 @@ from support.paths import ROOT
 from support.programs import write_karat, write_program
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-FILES = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)]
+TUTORIAL = (ROOT / "docs" / "tutorials" / "gate-a-pull-request.md").read_text(encoding="utf-8")
+YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILES = [yaml.safe_load(text) for text in YAML.findall(PAGE)]
 SCRIPTS = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.M | re.S)
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 SEARCH = "def hybrid(query):\n    return {}\n"
@@ -112,17 +114,15 @@ def test_script_for_other_systems_fails_if_the_retriever_is_worse(project):
     assert shell(check) == 1
 
 
-def test_jobs_set_only_inputs_that_the_action_has():
-    steps = [
-        step
-        for file in FILES
-        for step in (
-            file
-            if isinstance(file, list)
-            else file.get("jobs", {}).get("gate", {}).get("steps", [])
-        )
-        if step.get("uses", "").startswith("OWNER/karat@")
-    ]
-    assert len(steps) == 3
+def action_steps(file):
+    """Yield the steps with the action of karat, of a workflow or of a list of steps."""
+    steps = file if isinstance(file, list) else file.get("jobs", {}).get("gate", {}).get("steps")
+    yield from (step for step in steps or () if "OWNER/karat@" in step.get("uses", ""))
+
+
+def test_steps_with_the_action_set_only_inputs_that_it_has():
+    texts = [*YAML.findall(PAGE), *YAML.findall(TUTORIAL)]
+    steps = [step for text in texts for step in action_steps(yaml.safe_load(text))]
+    assert len(steps) == 4
     for step in steps:
         assert set(step.get("with", {})) <= set(ACTION["inputs"])

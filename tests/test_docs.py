@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from contextlib import redirect_stdout
 from functools import cache
@@ -27,7 +28,9 @@ NEEDING_PACKAGES = [
     HOWTO / f"{name}.md" for name in ("langchain", "llamaindex", "haystack", "ranx", "ir_measures")
 ]
 """Pages whose examples run in tests/integration, which has the packages that they need."""
-NOT_HERE = {ROOT / "CONTRIBUTING.md", *NEEDING_PACKAGES}
+SPARK = ROOT / "docs" / "spark.md"
+"""A page whose examples run in tests/integration/test_spark.py."""
+NOT_HERE = {ROOT / "CONTRIBUTING.md", SPARK, *NEEDING_PACKAGES}
 WITH_EXAMPLES = [p for p in PAGES if p not in NOT_HERE and p.parent != GENERATED]
 BLOCK = re.compile(
     r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$(?:\n\n?```text\n(.*?)^```$)?',
@@ -35,11 +38,17 @@ BLOCK = re.compile(
 )
 """A block of code: language, file name, text, and the output if a block of text follows it."""
 NOT_EXECUTED = {"bash", "yaml", "text"}
-COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-TIMES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*|^time  about .*|^latency\.\w+ \[.*", re.MULTILINE)
-
-
-DATES = re.compile(r"\d{4}-\d\d-\d\d(\s\d\d:\d\d)?")
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+"""A command, which a backslash continues on the next line, and its output."""
+LEFT_OUT = "…\n"
+"""A line of shown output that stands for any lines."""
+TIMES = re.compile(
+    r"^latency \[ms\].*(?:\n\w.*)*|^time  about .*|^latency\.\w+ \[.*"
+    r"|^.* passed in .*s$",
+    re.MULTILINE,
+)
+DATES = re.compile(r"\d{4}-\d\d-\d\d(\s\d\d:\d\d)?|finished .* ago")
+SETTING = re.compile(r"[A-Z_]+=")
 
 
 def name_of(page):
@@ -60,18 +69,31 @@ class Shell:
             code, self.exit_code = self.exit_code, 0
             return f"{code}\n"
         assert not self.exit_code, f"show `echo $?` if this is intended: {self.error}"
-        program, *words = shlex.split(os.path.expandvars(line))
-        if program == "cat":
-            return Path(words[0]).read_text(encoding="utf-8")
-        assert program == "karat", line
-        self.monkeypatch.setattr(sys, "argv", [program, *words])
-        self.capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main()
+        words = shlex.split(os.path.expandvars(line.replace("\\\n", " ")))
+        if words[0] == "cat":
+            return Path(words[1]).read_text(encoding="utf-8")
+        if words[0] == "pytest":
+            return self.pytest(words[1:])
+        with self.monkeypatch.context() as patch:
+            while SETTING.match(words[0]):
+                patch.setenv(*words.pop(0).split("=", 1))
+            assert words[0] == "karat", line
+            has_errors = words[-1] == "2>&1"
+            patch.setattr(sys, "argv", words[:-1] if has_errors else words)
+            self.capsys.readouterr()
+            with pytest.raises(SystemExit) as stop:
+                main()
         self.exit_code = stop.value.code or 0
         printed = self.capsys.readouterr()
         self.error = printed.err
-        return printed.out + printed.err if self.exit_code == 2 else printed.out
+        has_errors = has_errors or self.exit_code == 2
+        return printed.out + printed.err if has_errors else printed.out
+
+    def pytest(self, words):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.exit_code, self.error = done.returncode, done.stderr
+        return done.stdout
 
 
 def copy_data(folder):
@@ -128,7 +150,7 @@ def test_examples_on_page_run_and_print_what_it_shows(
             updated = f"```python\n{text}```" + f"\n\n```text\n{printed}```" * bool(printed)
         elif language == "console":
             shown = text
-            printed = COMMAND.sub(lambda line: f"$ {line[1]}\n{shell.output(line[1])}", text)
+            printed = COMMAND.sub(lambda found: shown_again(shell, *found.groups()), text)
             updated = f"```console\n{printed}```"
         else:
             assert language in NOT_EXECUTED, f"what to do with blocks of {language}?"
@@ -146,6 +168,15 @@ def test_examples_on_page_run_and_print_what_it_shows(
         page.write_text(source, encoding="utf-8")
 
 
+def shown_again(shell, command, shown):
+    """Run a command, and return it with its output; lines that the page leaves out stay out."""
+    printed = shell.output(command)
+    parts = f"\n{shown}".split(f"\n{LEFT_OUT}")
+    pattern = r"\n(?:.*\n)*".join(re.escape(without_times(part)) for part in parts)
+    is_excerpt = len(parts) > 1 and re.fullmatch(pattern, f"\n{without_times(printed)}")
+    return f"$ {command}\n{shown if is_excerpt else printed}"
+
+
 def without_times(printed):
     """Replace every number that depends on the time, since it differs each time."""
     without_latency = TIMES.sub(
@@ -161,6 +192,15 @@ def test_links_on_page_lead_to_existing_files_and_headings(page):
         target = page.parent / path if path else page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_blocks_on_page_have_a_language_and_commands_are_in_console_blocks(page):
+    text = page.read_text("utf-8")
+    fences = re.findall(r"^ *```(.*)$", text, re.MULTILINE)
+    assert all(fences[::2]), "a block without a language is not tested: use console or text"
+    without_blocks = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+    assert not re.findall(r"^    (?:\$ |error:).*$", without_blocks, re.MULTILINE)
 
 
 @cache
@@ -185,6 +225,14 @@ def test_generated_pages_are_up_to_date(tool_name, monkeypatch):
 def test_every_page_is_in_the_navigation():
     listed = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.M))
     assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES[2:]}
+
+
+def test_files_named_in_contributing_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w/]+/\w+\.py)`", text)
+    assert "data/formats/base.py" in paths
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT / "src" / "karat" / path).exists(), path
 
 
 def test_readme_starts_with_the_two_commands():

@@ -22,8 +22,8 @@ _FILE = re.compile(r'^```(\w+) title="([^"\n]+)"$', re.MULTILINE)
 _MARKUP = re.compile(r"\[([^\]]*)\]\([^)]*\)|[`*]")
 _EXAMPLES = re.compile(r"\bfaq/(?:support-faq\.jsonl|bm25\.run|hybrid\.jsonl)")
 _ABOUT_EXAMPLES = (
-    "> The files in `faq/` are examples. `karat demo` writes them to `karat-demo/faq`; run the "
-    "commands of this page in `karat-demo`."
+    "> The files in `faq/` are examples, which `karat demo` writes. Copy them to the folder in "
+    "which you run the commands of this page: `cp -r karat-demo/faq .`"
 )
 
 

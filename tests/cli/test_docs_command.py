@@ -40,7 +40,7 @@ def test_page_with_example_files_states_where_they_are(command):
     assert out.startswith(f"{title}\n\n> ")
     assert out.endswith(text)
     note = out.removeprefix(title).removesuffix(text)
-    assert "`karat-demo/faq`" in note
+    assert "`cp -r karat-demo/faq .`" in note
     assert manual.topic("history").text.count("karat-demo/faq") == 1
     assert "karat-demo/faq" not in manual.topic("howto/elasticsearch").text
 

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from textwrap import dedent
 
 import polars as pl
 import pytest
 
 import karat
+import test_docs
 from karat.data.columns import Columns
 from karat.data.data_file import PathSource
 from karat.engines import spark as engine
@@ -119,10 +119,10 @@ def test_parquet_tables_comparisons_and_gates(spark, tmp_path):
         karat.evaluate(gold, "table:absent", "RR", engine="spark")
 
 
-def test_the_example_of_the_documentation_runs(spark):
-    page = Path(__file__).parents[2] / "docs" / "spark.md"
-    block = page.read_text().partition("\n\n    import karat\n")[2].partition("\n\nOn the")[0]
-    exec(dedent("    import karat\n" + block), {})
+def test_example_of_the_documentation_prints_what_it_shows(spark, tmp_path, monkeypatch, capsys):
+    test_docs.test_examples_on_page_run_and_print_what_it_shows(
+        test_docs.SPARK, tmp_path, tmp_path / "cache", monkeypatch, capsys
+    )
 
 
 def test_gold_may_be_a_table_and_other_runs_are_scored_here(spark):
