@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
+from karat.report.page.build import build_page
 from karat.report.page.model import KeyFinding, Outcomes, Queries, Quote
 from karat.report.page.sections.findings import findings, missed_gold
 from support.effort import examples
@@ -214,6 +215,47 @@ def test_item_that_no_run_found_is_named_if_its_text_is_unknown():
     assert finding.quote == Quote("q1", None, "a")
 
 
+def test_page_that_no_run_found_is_quoted_by_its_span():
+    page = "A long page about payments. " + "It is paid in euros. " * 20
+    start = page.index("It is paid")
+    gold = [
+        {
+            "query_id": "q1",
+            "relevant": ["d"],
+            "spans": [{"doc_id": "d", "start": start, "end": start + 20}],
+        }
+    ]
+    run = [{"query_id": "q1", "results": [{"doc_id": "other", "start": 0, "end": 30}]}]
+    options: dict[str, Any] = {"level": "doc", "corpus": {"d": page, "other": "x" * 30}}
+    scores = [karat.evaluate(gold, run, "R@5", **options)]
+    (finding, *_) = kinds(scores, queries(scores, []), "unfound")
+    assert finding.quote == Quote("q1", None, "It is paid in euros.")
+    without_spans = [{"query_id": "q1", "relevant": ["d"]}]
+    scores = [karat.evaluate(without_spans, run, "R@5", **options)]
+    (finding,) = kinds(scores, queries(scores, []), "unfound")
+    assert finding.quote is not None
+    assert len(finding.quote.missed) == 220
+    assert finding.quote.missed.startswith("A long page about payments. It is paid")
+    assert finding.quote.missed.endswith("…")
+
+
+def test_each_kind_of_gold_quotes_another_query():
+    gold = [
+        {
+            "query_id": query,
+            "evidence": [f"text {query}"],
+            "spans": [{"doc_id": query, "start": 0, "end": 7, "text": f"text {query}"}],
+        }
+        for query in ("q1", "q2")
+    ]
+    run = [
+        {"query_id": "q1", "results": [{"doc_id": "d", "start": 0, "end": 7, "text": "nothing"}]}
+    ]
+    scores = [karat.evaluate(gold, run, ["span.recall@5", "evidence.recall@5"])]
+    quotes = [finding.quote for finding in kinds(scores, queries(scores, []), "unfound")]
+    assert [quote and quote.missed for quote in quotes] == ["text q1", "text q2"]
+
+
 def decided_by(values: dict[str, tuple[float, float]]) -> int:
     """Return the smallest number of queries without which the better run has no lead: an oracle."""
     gains = [b - a for a, b in values.values()]
@@ -252,16 +294,65 @@ def test_group_with_the_opposite_order_is_found():
     second = {query: ["z"] if at >= 5 else ["a", "b", "z"] for at, query in enumerate(gold)}
     scores = karat.Evaluator(gold, "RR").all({"first": first, "second": second})
     known = queries(scores, [], part=["x"] * 5 + ["y"] * 7)
-    (found,) = [
-        finding
-        for finding in findings(scores, opened(scores), known, (0, 1))
-        if finding.kind == "reverses"
-    ]
+    significant = {("second", "first", "RR")}
+    (found,) = reversals(scores, known, significant)
     assert found.text == (
         "In part 'x' the order is reversed: first leads second in RR, 1.000 to 0.333 over "
         "5 queries. The significance was not tested."
     )
     assert found.show == {"field": "part", "value": "x"}
+    assert not reversals(scores, known, {("first", "second", "RR"), ("second", "first", "P@1")})
+
+
+@pytest.mark.parametrize(("n_queries", "is_shown"), [(12, False), (40, True)])
+def test_report_shows_opposite_orders_only_if_the_lead_is_significant(
+    n_queries: int, is_shown: bool
+) -> None:
+    records = [
+        {"query_id": f"q{at:02}", "relevant": ["z"], "part": "x" if at < 5 else "y"}
+        for at in range(n_queries)
+    ]
+    first = {f"q{at:02}": ["z"] if at < 5 else ["a", "z"] for at in range(n_queries)}
+    second = {f"q{at:02}": ["a", "z"] if at < 5 else ["z"] for at in range(n_queries)}
+    comparison = karat.compare(records, {"first": first, "second": second}, "RR")
+    page = build_page(comparison.scores, comparison=comparison)
+    assert ("reverses" in [finding.kind for finding in page.findings]) == is_shown
+
+
+def reversals(scores: list[Scores], known: Queries, significant: set[Any]) -> list[KeyFinding]:
+    shown = findings(scores, opened(scores), known, (0, 1), significant)
+    return [finding for finding in shown if finding.kind == "reverses"]
+
+
+UNANSWERABLE = [
+    {"query_id": "q1", "relevant": ["a"]},
+    {"query_id": "q2", "answerable": False},
+    {"query_id": "q3", "answerable": False},
+]
+
+
+def test_queries_without_an_answer_come_before_missed_gold_and_once_if_runs_agree():
+    run = {"q1": ["b"], "q2": ["b"], "q3": ["b"]}
+    scores = karat.Evaluator(UNANSWERABLE, "R@5").all({"one": run, "two": run})
+    shown = findings(scores, opened(scores), queries(scores, [[0], [0]]))
+    assert [(finding.kind, finding.number) for finding in shown[:2]] == [
+        ("unanswerable", "2 of 2"),
+        ("unfound", "1 of 1"),
+    ]
+    assert (
+        shown[0].text == "Every run returned something for 2 of 2 queries (100%) without an answer."
+    )
+    assert shown[0].show == {"run": "one", "outcome": "left_out"}
+
+
+def test_queries_without_an_answer_are_counted_per_run_if_runs_differ():
+    runs = {"none": {"q1": ["a"]}, "one": {"q1": ["a"], "q2": ["b"]}}
+    runs["both"] = {**runs["one"], "q3": ["b"]}
+    scores = karat.Evaluator(UNANSWERABLE, "R@5").all(runs)
+    assert [finding.number for finding in kinds(scores, queries(scores, []), "unanswerable")] == [
+        "1 of 2",
+        "2 of 2",
+    ]
 
 
 def test_bound_that_reaches_the_best_run_makes_its_lead_unsafe():

@@ -234,9 +234,8 @@ def _tested_columns(sheet: ComparisonSheet) -> list[Column]:
     return columns
 
 
-def _tested_cells(sheet: ComparisonSheet, row: Row, *, mark_few: bool = False) -> list[Cell]:
+def _tested_cells(sheet: ComparisonSheet, row: Row) -> list[Cell]:
     """Return the difference of a pair, its interval, and how certain it is."""
-    star = "*" if mark_few and row["n"] < FEW else ""
     row = readable(row)
     measure = row["measure"]
     cells = [
@@ -245,7 +244,7 @@ def _tested_cells(sheet: ComparisonSheet, row: Row, *, mark_few: bool = False) -
         p_cell(row["p_corrected"]),
         Cell(change(row["relative"])),
         Cell(f"{row['wins']:,}/{row['ties']:,}/{row['losses']:,}"),
-        Cell(f"{row['n']:,}{star}"),
+        Cell(f"{row['n']:,}"),
     ]
     if sheet.wide:
         effect = DASH if row["effect"] is None else f"{row['effect']:+.2f}"
@@ -321,8 +320,8 @@ def _group_table(
     rows = [
         [
             Cell(table_label(row["measure"], sheet.runs[0])),
-            *(Cell(DASH if row[field] is None else str(row[field])) for field in fields),
-            *_tested_cells(sheet, row, mark_few=True),
+            *_group_cells(row, fields),
+            *_tested_cells(sheet, row),
         ]
         for row in _rows_of(groups, pair)
         if row["measure"] in measures
@@ -334,6 +333,12 @@ def _group_table(
     if (groups["n"] < FEW).any():
         notes.append(f"*: groups of fewer than {FEW} queries are too small for conclusions")
     return Table(columns, rows, title, notes, n_labels=1 + len(fields))
+
+
+def _group_cells(row: Row, fields: Sequence[str]) -> list[Cell]:
+    """Return the values of the fields; the last one is marked, because it is always shown."""
+    cells = [Cell(DASH if row[field] is None else str(row[field])) for field in fields]
+    return [*cells[:-1], Cell(f"{cells[-1].text}*")] if row["n"] < FEW else cells
 
 
 def _needed_table(sheet: ComparisonSheet, needed: pl.DataFrame, pairs: Sequence[Pair]) -> Table:

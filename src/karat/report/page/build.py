@@ -21,7 +21,7 @@ from karat.evaluation.verdict import Verdict
 from karat.files import check_writable, writing
 from karat.live.redaction import safe_command
 from karat.measures.families import BY_GOLD
-from karat.report.comparison import ComparisonSheet
+from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.options import ReportOptions
 from karat.report.page import html
 from karat.report.page.chart_data import load_chart_data
@@ -91,7 +91,8 @@ def build_page(
         reranking_problems=reranking_problems,
         history=options.history,
     )
-    return replace(page, findings=findings(scores, opened, queries, page.pair))
+    significant = () if pairs is None else set(significant_differences(pairs))
+    return replace(page, findings=findings(scores, opened, queries, page.pair, significant))
 
 
 def _tested(scores: Sequence[Scores], by: Sequence[Field]) -> Comparison | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,8 +41,8 @@ class MissedGold:
     """How much gold of this kind there is."""
     left: pl.DataFrame
     """(query_id, name): the gold that no run found, sorted."""
-    example: str | None
-    """The text of the first one, if it is known."""
+    text: Callable[[str, str], str | None]
+    """Returns the text of one of them by query_id and name; None if it is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +112,25 @@ def _missed_items(runs: Sequence[LoadedRun]) -> MissedGold:
             found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
             left = left.join(found, on=_KEY, how="anti")
     names = left.select("query_id", name="item_id").sort("query_id", "name")
-    corpus = runs[0].session.corpus
-    example = None
-    if names.height and corpus is not None and names["name"][0] in corpus:
-        example = corpus[names["name"][0]]
-    return MissedGold("relevant item", relevant.height, names, example)
+    return MissedGold("relevant item", relevant.height, names, partial(_text_of_item, runs[0]))
+
+
+def _text_of_item(run: LoadedRun, query_id: str, item_id: str) -> str | None:
+    """Return what is relevant in an item: its first span, or else its text; None if unknown."""
+    if run.gold.spans is not None and run.gold.offsets == "codepoint":
+        in_item = relevant_spans(run.gold).filter(query_id=query_id, doc_id=item_id)
+        if in_item.height:
+            return _text_of_span(run, in_item.sort("start", "end").row(0, named=True))
+    corpus = run.session.corpus
+    return corpus[item_id] if corpus is not None and item_id in corpus else None
+
+
+def _text_of_span(run: LoadedRun, span: dict[str, Any]) -> str | None:
+    corpus = run.session.corpus
+    if span["text"] is None and corpus is not None and span["doc_id"] in corpus:
+        return corpus[span["doc_id"]][span["start"] : span["end"]]
+    text: str | None = span["text"]
+    return text
 
 
 def _new_characters(opened: LoadedRun) -> pl.DataFrame:
@@ -143,13 +159,12 @@ def _missed_spans(runs: Sequence[LoadedRun]) -> MissedGold:
     named = named.with_columns(pl.Series("is_found", is_found)).filter(~pl.col("empty"))
     distinct = named.unique(["query_id", "name"])
     left = distinct.filter(~pl.col("is_found")).sort("query_id", "name")
-    example, corpus = None, runs[0].session.corpus
-    if left.height:
-        first = left.row(0, named=True)
-        example = first["text"]
-        if example is None and corpus is not None and first["doc_id"] in corpus:
-            example = corpus[first["doc_id"]][first["start"] : first["end"]]
-    return MissedGold("span", distinct.height, left.select("query_id", "name"), example)
+
+    def text(query_id: str, name: str) -> str | None:
+        span = left.filter(query_id=query_id, name=name).row(0, named=True)
+        return _text_of_span(runs[0], span)
+
+    return MissedGold("span", distinct.height, left.select("query_id", "name"), text)
 
 
 def _repeated_characters(reading: FamilyInput) -> float:
@@ -180,7 +195,7 @@ def _missed_texts(runs: Sequence[LoadedRun]) -> MissedGold:
     names = pl.DataFrame(rows, schema={"query_id": pl.String, "name": pl.String}, orient="row")
     total = first.covering.counted.size
     names = names.sort("query_id", "name")
-    return MissedGold("evidence text", total, names, names["name"][0] if names.height else None)
+    return MissedGold("evidence text", total, names, lambda _, text: text)
 
 
 def _found_targets(targets: Targets) -> GoldFound:

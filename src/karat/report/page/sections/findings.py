@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
@@ -33,6 +33,7 @@ _MAX_LABELS = 20  # a field with more values does not group the queries
 _MIN_UNJUDGED = 0.1
 _MIN_REPEATED = 0.1
 _NAME_WIDTH = 60
+_QUOTE_LENGTH = 220
 
 
 def findings(
@@ -40,11 +41,13 @@ def findings(
     opened: Sequence[LoadedRun | None],
     queries: Queries,
     pair: tuple[int, int] | None = None,
+    significant: Collection[tuple[str, str, str]] = (),
 ) -> list[KeyFinding]:
     """Return the findings, the most important first; a run without ranked lists is None.
 
     `pair` are the indices of the two runs that the report compares at first: the second best run or
-    the baseline, and the best run.
+    the baseline, and the best run. `significant` are the significant differences: the better run,
+    the other run and the measure.
     """
     main = main_measure(scores)
     measure = next((m for m in (main, *scores[0].table.measures) if _is_mean(m)), None)
@@ -52,13 +55,14 @@ def findings(
     kinds: list[Iterable[KeyFinding]] = [
         _unanswered(scores),
         [] if lead is None else _deciding(lead),
-        [] if lead is None else _reversing(lead, queries),
+        _unanswerable(scores),
+        # If the lead may be chance, so may its reversal in a part of the queries.
+        [] if lead is None or lead.key not in significant else _reversing(lead, queries),
         _missed_by_all(opened, queries),
         _unjudged(scores),
         _nothing_found(scores, queries),
         _groups(scores, measure, queries),
         _repeats(scores, opened),
-        _unanswerable(scores),
     ]
     return [finding for kind in kinds for finding in islice(kind, _MAX_PER_KIND)]
 
@@ -72,6 +76,11 @@ class _Lead:
     measure: Measure
     gains: Floats
     """By how much `ahead` is better, for each query that has a value in both runs."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The better run, the other run and the measure."""
+        return self.ahead.name, self.behind.name, self.measure.name
 
 
 def _lead(a: Scores, b: Scores, measure: Measure | None) -> _Lead | None:
@@ -153,13 +162,17 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
 
 def _unanswerable(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
     """Yield how often runs returned something for queries without an answer."""
-    for score in scores:
-        counts = score.table.counts
-        if n := counts[UNANSWERABLE_RETURNED]:
-            total = counts[UNANSWERABLE.key]
-            text = f"{score.name} returned something for {_share_of(n, total, 'query')} without"
-            show = {"run": score.name, "outcome": "left_out"}
-            yield KeyFinding("unanswerable", f"{text} an answer.", show, f"{n:,} of {total:,}")
+    returned = [score.table.counts[UNANSWERABLE_RETURNED] for score in scores]
+    is_same = len(scores) > 1 and len(set(returned)) == 1
+    for score, n in zip(scores[:1] if is_same else scores, returned, strict=False):
+        if not n:
+            continue
+        total = score.table.counts[UNANSWERABLE.key]
+        queries = _share_of(n, total, "query")
+        subject = "Every run" if is_same else score.name
+        text = f"{subject} returned something for {queries} without an answer."
+        show = {"run": score.name, "outcome": "left_out"}
+        yield KeyFinding("unanswerable", text, show, f"{n:,} of {total:,}")
 
 
 def _unjudged(scores: Sequence[Scores]) -> Iterator[KeyFinding]:
@@ -228,6 +241,7 @@ def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iter
     runs = [run for run in opened if run is not None]
     if len(runs) < len(opened):  # the lists of the other runs are unknown
         return
+    quoted: set[str] = set()
     for kind in missed_gold(runs):
         if not kind.left.height:
             continue
@@ -236,10 +250,16 @@ def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iter
         if len(runs) == 1:
             subject = f"{runs[0].scores.name} did not retrieve"
         text = f"{subject} {_share_of(n, kind.total, kind.what)}."
-        query_id, name = kind.left.row(0)
+        # Each card quotes another query, if possible: several kinds of gold may be the same text.
+        other = kind.left.filter(~pl.col("query_id").is_in(quoted))
+        query_id, name = (other if other.height else kind.left).row(0)
+        quoted.add(query_id)
         at = queries.ids.index_of(query_id)
         query = None if queries.texts is None or at is None else queries.texts[at]
-        quote = Quote(query_id, query, " ".join((kind.example or name).split()))
+        missed = " ".join((kind.text(query_id, name) or name).split())
+        if len(missed) > _QUOTE_LENGTH:
+            missed = f"{missed[: _QUOTE_LENGTH - 1]}…"
+        quote = Quote(query_id, query, missed)
         yield KeyFinding("unfound", text, None, f"{n:,} of {kind.total:,}", quote)
 
 
