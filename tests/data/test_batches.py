@@ -146,7 +146,61 @@ def test_parts_in_several_files_are_one_run(tmp_path):
     (tmp_path / "1.run").unlink()
     WRITERS["csv"](ROWS.filter(pl.col("query_id").str.len_chars() == 3), tmp_path / "b.csv")
     pattern = tmp_path / "*.*"
-    assert evaluated(pattern, memory=1)[:3] == evaluated(pattern)[:3]
+    assert evaluated(pattern, memory=1) == evaluated(pattern)
+    assert evaluated(pattern)[4] == str(pattern)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the parts of a run, as another program writes it."""
+    folder = tmp_path / "dense"
+    folder.mkdir()
+    for number, query in enumerate(["q1", "q2"]):
+        is_part = ROWS["query_id"].str.starts_with(query)
+        ROWS.filter(is_part).write_parquet(folder / f"part-{number}.parquet")
+    (folder / "_SUCCESS").touch()
+    return folder
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_folder_of_parts_is_one_run(folder):
+    assert evaluated(folder, memory=1) == evaluated(folder) == evaluated(f"{folder}/")
+    *scores, name, messages = evaluated(folder)
+    *same_scores, _, same_messages = evaluated(folder / "part*")
+    assert (name, scores, messages) == ("dense", same_scores, same_messages)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_folder_with_one_part_has_the_name_of_the_folder(folder):
+    (folder / "part-0.parquet").unlink()
+    assert evaluated(folder, memory=1) == evaluated(folder)
+    assert evaluated(folder)[4] == "dense"
+
+
+@pytest.mark.parametrize("memory", [None, "256M"])
+@pytest.mark.parametrize("content", ["mixed", "nested", "empty"])
+def test_folder_that_is_not_one_run_is_refused(folder, memory, content):
+    if content == "mixed":
+        WRITERS["run"](ROWS, folder / "other.run")
+    elif content == "nested":
+        (folder / "day=1").mkdir()
+    else:
+        for part in folder.iterdir():
+            part.unlink()
+    with pytest.raises(InputError) as error:
+        karat.evaluate(GOLD, folder, MEASURES, memory=memory)
+    assert error.value.path == str(folder)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_files_of_a_run_use_one_unit_of_offsets(tmp_path):
+    for number, unit in enumerate(["utf8", "codepoint"]):
+        span = {"query_id": [f"q{number}"], "doc_id": ["d"], "start": [0], "end": [1]}
+        karat.Run.of(pl.DataFrame(span), offsets=unit).write(tmp_path / f"{number}.jsonl")
+    for memory in (None, 1):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(GOLD, tmp_path / "*.jsonl", MEASURES, memory=memory)
+        assert error.value.field == "offsets"
 
 
 @pytest.mark.usefixtures("tiny_batches")

@@ -102,3 +102,20 @@ case(
         {"q1": ["a"]},
     ).reranking(),
 )
+
+
+def folder_with(**contents):
+    for name, content in contents.items():
+        written(f"parts/{name}", content)
+    return "parts"
+
+
+case(
+    "a folder contains files of different formats",
+    lambda: karat.evaluate(GOLD, folder_with(**{"a.run": TREC, "b.jsonl": LINE})),
+)
+case(
+    "a folder contains another folder",
+    lambda: karat.evaluate(GOLD, folder_with(**{"day=1/a.run": TREC})),
+)
+case("a folder contains no files", lambda: karat.evaluate(GOLD, folder_with(_SUCCESS="")))

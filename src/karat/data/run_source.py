@@ -73,6 +73,8 @@ class RunSource:
         self._n_parts = 0
         self._headers: dict[int, RunPiece] = {}
         """By the number of each file that was partitioned: a piece without results."""
+        self._first: Run | None = None
+        """The header of the first file, which a run in several files has."""
         self._shown: set[str] = set()
         """The warnings that were shown, since a large run may be read several times."""
 
@@ -106,10 +108,14 @@ class RunSource:
         )
 
     def _files(self) -> list[DataFile]:
-        from karat.data.formats.registry import sources
+        from karat.data.formats.registry import run_files
 
         columns = self.data.columns if isinstance(self.data, PathSource) else None
-        return sources(path_of(self.data) or "", columns)
+        return run_files(path_of(self.data) or "", self._format, columns)
+
+    @property
+    def _format(self) -> str | None:
+        return self.data.format if isinstance(self.data, PathSource) else None
 
     def read(self) -> Run:
         """Return the whole run, from the cache if possible."""
@@ -247,7 +253,7 @@ class RunSource:
         from karat.data.formats.native_run import warn_of_rises
         from karat.data.formats.registry import run_pieces
 
-        pieces = run_pieces(file, self.data.format if isinstance(self.data, PathSource) else None)
+        pieces = run_pieces(file, self._format)
         n_rises = 0
         while True:
             with warnings.catch_warnings(record=True) as caught:
@@ -259,7 +265,25 @@ class RunSource:
             if piece is None:
                 return
             n_rises += piece.n_rises
-            yield piece
+            yield replace(piece, run=self._with_header(piece.run))
+
+    def _with_header(self, run: Run) -> Run:
+        """Return a piece of the run with the name and the settings of the whole run."""
+        from karat.data.formats.registry import unit_of_offsets
+
+        if self._name is None:
+            return run
+        if self._first is None:
+            self._first = Run(NO_RESULTS, offsets=run.offsets, settings=run.settings)
+        unit_of_offsets([self._first, run], self.path or "")
+        return replace(run, name=self._name, settings=self._first.settings)
+
+    @cached_property
+    def _name(self) -> str | None:
+        """The name of a run in several files or in a folder; None for a run in one file."""
+        from karat.data.formats.registry import name_of_parts
+
+        return name_of_parts(self._files(), self.path or "")
 
     def _show_new(self, caught: list[warnings.WarningMessage]) -> None:
         for warning in caught:
