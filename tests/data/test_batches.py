@@ -5,6 +5,7 @@ Batches are made tiny, so that small files are read in many of them.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -22,8 +23,9 @@ import pytest
 
 import karat
 from karat import files
-from karat.data import run_source, spill
+from karat.data import gold_source, run_source, spill
 from karat.data.formats import table_files
+from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options
 from karat.errors import InputError
@@ -73,6 +75,7 @@ def tiny_batches(monkeypatch, request):
     chance = random.Random(request.node.name)
     monkeypatch.setattr(scoring_options, "LEAST_MEMORY", 1)
     monkeypatch.setattr(run_source, "_SMALLEST_BATCH", chance.randrange(1, 3000))
+    monkeypatch.setattr(gold_source, "_SMALLEST_PART", chance.randrange(1000, 20_000))
     monkeypatch.setattr(files.Source.whole_lines, "__defaults__", (chance.randrange(50, 2000),))
     monkeypatch.setattr(table_files, "_MOST_ROWS", chance.randrange(1, 99))
 
@@ -363,3 +366,141 @@ def test_stopped_command_leaves_no_files(large_run, tmp_path, number):
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert not list(tmp_path.glob("karat-spill-*/*"))
     assert not (tmp_path / "scores.json").exists()
+
+
+JUDGMENTS = pl.DataFrame(
+    [(query, item, grade) for query, items in GOLD.items() for item, grade in items.items()],
+    schema=["query_id", "item_id", "grade"],
+    orient="row",
+)
+
+
+def qrels(table):
+    return "".join(f"{query} 0 {item} {grade}\n" for query, item, grade in table.rows())
+
+
+def with_fields(table):
+    """Judgments with a field of the query, and a column with several values per query."""
+    topic = pl.col("query_id").str.slice(-1)
+    return table.with_columns(
+        topic=topic, query="what is " + pl.col("query_id") + "?", judge=pl.int_range(pl.len()) % 3
+    )
+
+
+def gold_lines(table, path):
+    gold = karat.Gold.of(with_fields(table).drop("judge"))
+    gold.write(path)
+    with path.open("a") as file:
+        file.write('{"query_id": "none", "relevant": []}\n')
+        file.write('{"query_id": "no answer", "relevant": ["d1"], "answerable": false}\n')
+
+
+GOLD_WRITERS = {
+    "qrels": lambda table, path: path.write_text(qrels(table)),
+    "qrels.gz": lambda table, path: path.write_bytes(gzip.compress(qrels(table).encode())),
+    "csv": lambda table, path: with_fields(table).write_csv(path),
+    "tsv": lambda table, path: with_fields(table).write_csv(path, separator="\t"),
+    "parquet": lambda table, path: with_fields(table).write_parquet(path),
+    "arrow": lambda table, path: with_fields(table).write_ipc(path),
+    "jsonl": gold_lines,
+}
+
+
+def evaluated_with(gold, run, **options):
+    """Everything about the scores, the queries, and the messages of all warnings in order."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = karat.evaluate(gold, run, MEASURES, **options)
+    table = scores.table
+    messages = [str(warning.message) for warning in caught]
+    queries = scores.queries
+    return table.frame.rows(), table.holes.rows(), table.counts, scores.notes, queries, messages
+
+
+def assert_same_with(gold, run, **options):
+    *parts, queries, messages = evaluated_with(gold, run, memory=1, **options)
+    *whole, whole_queries, whole_messages = evaluated_with(gold, run, **options)
+    assert parts == whole
+    assert queries.equals(whole_queries)
+    assert messages == whole_messages
+    assert isinstance(open_gold(gold, 1), PartitionedGold)
+
+
+@pytest.mark.parametrize("ending", GOLD_WRITERS)
+@pytest.mark.parametrize("is_shuffled", [False, True], ids=["grouped", "shuffled"])
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_in_parts_gives_the_scores_of_the_whole_gold(
+    tmp_path, spill_parent, ending, is_shuffled
+):
+    table = pl.concat([JUDGMENTS, JUDGMENTS.head(3)]) if ending != "jsonl" else JUDGMENTS
+    if is_shuffled:
+        table = table.sample(fraction=1.0, shuffle=True, seed=3)
+    gold, run = tmp_path / f"gold.{ending}", tmp_path / "bm25.run"
+    GOLD_WRITERS[ending](table, gold)
+    WRITERS["run"](ROWS, run)
+    assert_same_with(gold, run)
+    gc.collect()
+    assert not spill_parent.exists()
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.usefixtures("tiny_batches")
+def test_run_of_any_format_is_scored_with_gold_in_parts(tmp_path, ending):
+    gold, run = tmp_path / "gold.qrels", tmp_path / f"bm25.{ending}"
+    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
+    WRITERS[ending](ROWS, run)
+    assert_same_with(gold, run)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_ids_that_are_not_in_the_run_are_found_with_gold_in_parts(tmp_path):
+    gold, run = tmp_path / "gold.qrels", tmp_path / "bm25.run"
+    GOLD_WRITERS["qrels"](JUDGMENTS.with_columns(item_id="x" + pl.col("item_id")), gold)
+    WRITERS["run"](ROWS, run)
+    assert_same_with(gold, run)
+    assert "relevant ids of gold" in evaluated_with(gold, run, memory=1)[-1][-1]
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_in_several_files_is_read_in_parts(tmp_path):
+    folder = tmp_path / "gold"
+    folder.mkdir()
+    GOLD_WRITERS["qrels"](JUDGMENTS.head(100), folder / "a.qrels")
+    GOLD_WRITERS["csv"](JUDGMENTS.tail(-100), folder / "b.csv")
+    WRITERS["run"](ROWS, tmp_path / "bm25.run")
+    assert_same_with(folder / "*.*", tmp_path / "bm25.run")
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_run_in_memory_is_scored_with_gold_in_parts(tmp_path):
+    gold = tmp_path / "gold.qrels"
+    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
+    assert_same_with(gold, {"q2": {"d1": 1.0, "d2": 0.5}, "q40": {"d1": 1.0}, "q3": {}})
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_with_texts_is_held_in_memory_with_a_warning(tmp_path):
+    gold, run = tmp_path / "gold.jsonl", tmp_path / "bm25.run"
+    karat.Gold.of(JUDGMENTS).with_evidence({"q2": ["pay by card"]}).write(gold)
+    WRITERS["run"](ROWS, run)
+    *parts, _, messages = evaluated_with(gold, run, memory=1)
+    *whole, _, _ = evaluated_with(gold, run)
+    assert parts == whole
+    assert "held in memory" in messages[0]
+
+
+@pytest.mark.parametrize("ending", ["qrels", "csv", "jsonl"])
+@pytest.mark.usefixtures("tiny_batches")
+def test_bad_row_in_the_last_part_of_gold_has_its_line(tmp_path, spill_parent, ending):
+    bad = {"qrels": "q9 0 x y\n", "csv": "q9,x,y,t,q,1\n", "jsonl": '{"query_id": 1.5}\n'}
+    gold = tmp_path / f"gold.{ending}"
+    GOLD_WRITERS[ending](JUDGMENTS, gold)
+    with gold.open("a") as file:
+        file.write(bad[ending])
+    errors = []
+    for memory in (None, 1):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(gold, {"q2": ["d1"]}, MEASURES, memory=memory)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+    assert not spill_parent.exists()

@@ -23,9 +23,10 @@ import numpy as np
 import polars as pl
 
 from karat.data.data_file import DataFile, PathSource, path_of
+from karat.data.file_sizes import BINARY, table_bytes, text_bytes
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
-from karat.data.spill import SpillFolder
+from karat.data.spill import SpillFolder, part_numbers
 from karat.errors import InputError
 from karat.files import is_pipe
 from karat.steps import tracked
@@ -46,11 +47,9 @@ _SHARE_OF_MEMORY = 4
 _BATCHES_IN_MEMORY = 24
 """Scoring a batch takes up to this many times the memory of its table."""
 _SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 26
-_EXPANSION = {"": 5, ".gz": 25, ".zst": 25}
-"""How many times as large as its file a run is while it is read as a whole, by compression."""
-_BINARY_EXPANSION = 25
+_TEXT_EXPANSION, _TABLE_EXPANSION = 5, 3
+"""How many times as large as its text or its table a run may be while it is read and scored."""
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_BINARY = (".parquet", ".arrow", ".feather", ".ipc")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
 _cache_lock = Lock()
@@ -102,8 +101,9 @@ class RunSource:
     def _estimated_size(self) -> int:
         """About how many bytes it takes to read the run as a whole and to score it."""
         return sum(
-            file.path.stat().st_size
-            * (_BINARY_EXPANSION if file.ending in _BINARY else _EXPANSION[file.compression or ""])
+            _TABLE_EXPANSION * table_bytes(file)
+            if file.ending in BINARY
+            else _TEXT_EXPANSION * text_bytes(file)
             for file in self._files()
         )
 
@@ -164,7 +164,7 @@ class RunSource:
         check that, and call `partition` if it happens.
         """
         if self._spill is not None:
-            yield from self._partitions_of(self._spill)
+            yield from self._partitions_of(self._spill, range(self._n_parts))
             return
         for file in self._files():
             yield from _whole_queries(self._pieces(file), self._batch_bytes)
@@ -182,17 +182,40 @@ class RunSource:
             runs += _whole_queries(pieces, sys.maxsize)
         return combined_runs(runs, self.path or "")
 
-    def partition(self, query: str) -> None:
-        """Write the results to temporary files by query, because `query` was in two batches."""
+    def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
+        """Yield the runs of each part of the queries, as `spill.part_numbers` numbers them."""
+        if not self.is_large:
+            run = self.read()
+            numbers = part_numbers(run.query_ids, n_parts)
+            for number in range(n_parts):
+                query_ids = run.query_ids.filter(numbers == number)
+                yield iter([run.only(query_ids)] if query_ids.len() else [])
+            return
+        if self._spill is None:
+            self.partition(n_parts=n_parts)
+        assert self._spill is not None, "the run is partitioned"
+        for number in range(n_parts):
+            yield self._partitions_of(self._spill, range(number, self._n_parts, n_parts))
+
+    def partition(self, query: str | None = None, n_parts: int = 1) -> None:
+        """Write the results to temporary files by query, into a multiple of `n_parts`.
+
+        `query` is the reason, if it was in two batches.
+        """
         self._spill = folder = SpillFolder()
         finalize(self, folder.close)
         files = self._files()
-        self._n_parts = max(self._estimated_size // _EXPANSION[""] // self._batch_bytes, 2)
+        size = self._estimated_size // _TEXT_EXPANSION
+        self._n_parts = max(-(-size // self._batch_bytes // n_parts), 1) * n_parts
+        self._n_parts = max(self._n_parts, 2)
         for number, file in enumerate(files):
             pending: list[pl.DataFrame] = []
             for piece in self._pieces(file, "sorting"):
                 if piece.ranked is None:
-                    raise self._repeated_query(query, files)
+                    if query is not None:
+                        raise self.repeated_query(query)
+                    self._write_lists(folder, piece.run)
+                    continue
                 self._headers[number] = replace(piece, run=piece.run.with_results(NO_RESULTS))
                 pending.append(piece.run.results.with_columns(file=pl.lit(number, pl.Int32)))
                 if sum(table.estimated_size() for table in pending) >= 4 * self._batch_bytes:
@@ -203,11 +226,18 @@ class RunSource:
     def _write(self, folder: SpillFolder, tables: list[pl.DataFrame]) -> None:
         if tables:
             table = pl.concat(tables)
-            folder.add(table, table["query_id"].hash() % self._n_parts, self._n_parts)
+            folder.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
 
-    def _partitions_of(self, folder: SpillFolder) -> Iterator[Run]:
-        """Yield the results of each partition, those of each file separately."""
-        for number in range(self._n_parts):
+    def _write_lists(self, folder: SpillFolder, run: Run) -> None:
+        """Write results that are ranked, with timings and whatever else belongs to the queries."""
+        numbers = part_numbers(run.query_ids, self._n_parts)
+        for number in numbers.unique().sort():
+            folder.add_object(run.only(run.query_ids.filter(numbers == number)), number)
+
+    def _partitions_of(self, folder: SpillFolder, numbers: Iterable[int]) -> Iterator[Run]:
+        """Yield the results of partitions, those of each file separately."""
+        for number in numbers:
+            yield from folder.objects(number)
             table = folder.part(number)
             if table is None:
                 continue
@@ -215,7 +245,7 @@ class RunSource:
                 queries = table.select("query_id", "file").unique()["query_id"]
                 if queries.is_duplicated().any():
                     query = queries.filter(queries.is_duplicated()).sort()[0]
-                    raise self._repeated_query(query, self._files())
+                    raise self.repeated_query(query)
             for (file,), part in table.partition_by(
                 "file", as_dict=True, include_key=False
             ).items():
@@ -223,8 +253,9 @@ class RunSource:
                 assert header.ranked is not None, "other pieces are not partitioned"
                 yield header.run.with_results(header.ranked(part))
 
-    def _repeated_query(self, query: str, files: list[DataFile]) -> InputError:
-        if len(files) > 1:
+    def repeated_query(self, query: str) -> InputError:
+        """Return the error for a query that is in two files, or in two rows with lists."""
+        if len(self._files()) > 1:
             return InputError(
                 f"query {query!r} is in more than one of the files",
                 path=self.path,
@@ -245,8 +276,7 @@ class RunSource:
 
     def _pieces(self, file: DataFile, activity: str = "reading") -> Iterator[RunPiece]:
         """Yield the pieces of a file; repeated warnings are shown once."""
-        expansion = _EXPANSION[""] if file.compression or file.ending in _BINARY else 1
-        size = expansion * file.path.stat().st_size  # about that of the table
+        size = table_bytes(file) if file.ending in BINARY else text_bytes(file)
         yield from tracked(self._quiet_pieces(file), f"{activity} {file.path.name}", size, _bytes)
 
     def _quiet_pieces(self, file: DataFile) -> Iterator[RunPiece]:

@@ -15,7 +15,7 @@ from karat.data.data_file import PathSource, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.engines.batches import Batches
+from karat.engines.batches import Batches, PartitionedBatches
 from karat.engines.local import LocalSession, ScoredRun
 from karat.engines.parts import Engine, OnePart, Part
 from karat.engines.scoring_options import ScoringOptions
@@ -27,6 +27,7 @@ from karat.evaluation.usage import load_note
 from karat.files import is_pipe
 from karat.live.failures import MAX_FAILED, failures
 from karat.live.protocol import Search
+from karat.match.gold_index import PreparedParts
 from karat.match.id_overlap import Overlap
 from karat.match.text import Matching
 from karat.measures import Measure
@@ -328,6 +329,8 @@ class Evaluator:
     def _engine(self, source: RunSource) -> Engine:
         if self.engine == "spark" and (table := spark_table(source.data)) is not None:
             return SparkRun.of(self._session.gold, source.data, table)
+        if isinstance(self._session.prepared, PreparedParts):
+            return PartitionedBatches(self._session.prepared, source)
         if source.is_large:
             return Batches(self._session.prepared, source)
         return OnePart(Part(self._session.prepared, source.read()))
@@ -411,7 +414,7 @@ def _warn_of_missing_ids(scored: Sequence[ScoredRun], names: Sequence[str]) -> N
 def _missing_ids(kind: str, overlap: Overlap, place: str) -> str:
     """Return a message about ids of gold that are missing in a place."""
     n_found, n_ids = np.count_nonzero(overlap.found), overlap.found.size
-    missing = overlap.ids.filter(~overlap.found).head(3).to_list()
+    missing = overlap.first_ids(~overlap.found)
     found = f"only {n_found} of {n_ids} {kind} of gold appear"
     if not n_found:
         found = f"none of the {n_ids} {kind} of gold appears"

@@ -12,7 +12,7 @@ import polars as pl
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, table_files, trec
-from karat.data.formats.base import Format, RunPiece, WriteReport
+from karat.data.formats.base import Format, NotInPiecesError, RunPiece, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
@@ -88,6 +88,24 @@ def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> lis
     return [DataFile(file, columns) for file in paths]
 
 
+def combined_queries(parts: Sequence[Gold]) -> pl.DataFrame:
+    """Return the queries of several files; the first file with a query has its fields."""
+    return _combine([part.queries for part in parts]).unique(
+        "query_id", keep="first", maintain_order=True
+    )
+
+
+def gold_pieces(file: DataFile, name: str | None) -> Iterator[Gold]:
+    """Yield the judgments of a file in pieces; the last one has the fields of all queries.
+
+    A `NotInPiecesError` is raised if the file has to be read as a whole.
+    """
+    fmt = _format_of(file, name)
+    if fmt.read_gold_pieces is None:
+        raise NotInPiecesError
+    yield from fmt.read_gold_pieces(file)
+
+
 def run_files(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002
@@ -158,9 +176,7 @@ def gold_from(files: list[DataFile], formats: list[Format], path: str | os.PathL
     judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
-        query_data=_combine([part.queries for part in parts]).unique(
-            "query_id", keep="first", maintain_order=True
-        ),
+        query_data=combined_queries(parts),
         empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),
         spans=_combine_existing([part.spans for part in parts]),
         empty_spans=[query for part in parts for query in part.empty_spans],
