@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from karat.arrays import Flags
+from karat.arrays import Flags, Ints
 
 
 class HashedIds:
@@ -24,20 +24,27 @@ class HashedIds:
         return len(self._hashes)
 
     @cached_property
-    def _hashes(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-        return np.unique(np.concatenate([part.hash().to_numpy() for part in self._parts()]))
+    def _hashes(self) -> pl.Series:
+        return pl.concat([part.hash() for part in self._parts()]).unique().sort()
+
+    def _positions(self, ids: pl.Series) -> tuple[Ints, Flags]:
+        """Return where the hash of each id is or would be, and whether it is there."""
+        hashes = ids.hash()
+        position = self._hashes.search_sorted(hashes).clip(0, self._hashes.len() - 1)
+        is_there = (self._hashes.gather(position) == hashes).to_numpy()
+        return position.to_numpy().astype(np.int64), is_there
 
     def are_in(self, ids: pl.Series) -> Flags:
         """Return which of the ids are among other ids."""
-        hashes = np.unique(ids.hash().to_numpy())
-        flags: Flags = np.isin(self._hashes, hashes, assume_unique=True)
+        position, is_there = self._positions(ids.unique())
+        flags: Flags = np.zeros(self._hashes.len(), np.bool_)
+        flags[position[is_there]] = True
         return flags
 
     def smallest(self, is_selected: Flags, n: int) -> list[str]:
         """Return the first selected ids by bytes."""
-        selected = self._hashes[is_selected]
         smallest: list[str] = []
         for part in self._parts():
-            ids = part.filter(np.isin(part.hash().to_numpy(), selected))
+            ids = part.filter(is_selected[self._positions(part)[0]])
             smallest = sorted({*smallest, *ids.bottom_k(n)})[:n]
         return smallest
