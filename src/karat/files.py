@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import glob
 import gzip
+import hashlib
 import io
 import os
+import platform
 import re
 import secrets
 import shutil
@@ -17,7 +19,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, cast
 
@@ -330,14 +332,16 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file for atomic writing: a temporary file replaces the target after the last write.
 
     If an error occurs, the target is not changed. Links are followed, permissions are preserved,
-    and a target that is not a regular file, such as a pipe, is written directly.
+    and a target that is not a regular file, such as a pipe, is written directly. Temporary files
+    that killed processes left in the folder are removed.
     """
     check_writable(path)
     target = Path(path).resolve()
     is_regular = path_is(Path.is_file, target) or not path_is(Path.exists, target)
     temporary = target
     if is_regular:
-        temporary = target.with_name(f".{secrets.token_hex(6)}{target.suffix}")
+        _remove_leftovers(target.parent)
+        temporary = target.with_name(f".{_own_mark()}-{secrets.token_hex(6)}{target.suffix}")
     try:
         with _compressing(temporary) as file:
             yield file
@@ -354,6 +358,50 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if is_regular:
             with suppress(OSError):
                 temporary.unlink()
+
+
+@cache
+def _host() -> str:
+    """Return a hash of the machine, and of the container in which process ids are unique."""
+    processes = ""
+    with suppress(OSError):  # not on all systems
+        processes = str(Path("/proc/self/ns/pid").readlink())
+    return hashlib.sha256(f"{platform.node()} {processes}".encode()).hexdigest()[:8]
+
+
+def _own_mark() -> str:
+    """Return the start of the names of temporary files, which identifies this process."""
+    return f"karat-{_host()}-{os.getpid()}"
+
+
+_MARK = re.compile(r"\.karat-([0-9a-f]{8})-([0-9]+)-")
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files and folders of processes of this machine that were killed."""
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            mark = _MARK.match(entry.name)
+            if mark is None or mark[1] != _host() or _is_running(int(mark[2])):
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    entry.unlink()
+
+
+def _is_running(process: int) -> bool:
+    """Return whether there is a process with this id; True if that is not known."""
+    if sys.platform == "win32":  # a signal would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def system_reason(error: Exception) -> str | None:
@@ -424,7 +472,8 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Create a folder atomically: a temporary folder is renamed after the last write."""
     check_writable_folder(path)
     target = Path(path)
-    temporary = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    _remove_leftovers(target.parent)
+    temporary = target.with_name(f".{_own_mark()}-{secrets.token_hex(6)}")
     try:
         temporary.mkdir()
         yield temporary

@@ -343,6 +343,7 @@ def test_full_disk_leaves_no_files(large_run, tmp_path):
     [
         pytest.param(signal.SIGINT, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         signal.SIGKILL,
     ],
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -218,7 +219,7 @@ class RunSource:
                     continue
                 self._headers[number] = replace(piece, run=piece.run.with_results(NO_RESULTS))
                 pending.append(piece.run.results.with_columns(file=pl.lit(number, pl.Int32)))
-                if sum(table.estimated_size() for table in pending) >= 4 * self._batch_bytes:
+                if sum(table.estimated_size() for table in pending) >= 2 * self._batch_bytes:
                     self._write(folder, pending)
                     pending = []
             self._write(folder, pending)
@@ -337,13 +338,19 @@ def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
             yield piece.run
             continue
         rows.append(piece.run.results)
-        if sum(table.estimated_size() for table in rows) < size:
+        n_bytes = sum(table.estimated_size() for table in rows)
+        if n_bytes < size:
             continue
         table = pl.concat(rows)
-        n_whole = table.height - int(QuerySegments.of(table["query_id"]).lengths[-1])
-        rows = [table[n_whole:]]
-        if n_whole:
-            yield piece.run.with_results(piece.ranked(table[:n_whole]))
+        starts = QuerySegments.of(table["query_id"]).starts
+        # A piece may be much larger than a batch.
+        wanted = np.arange(0, table.height, max(table.height * size // n_bytes, 1))
+        cuts = np.searchsorted(starts, wanted).clip(0, starts.size - 1)
+        bounds = np.unique(np.append(starts[cuts], starts[-1]))
+        for start, stop in pairwise([0, *bounds.tolist()]):
+            if start < stop:
+                yield piece.run.with_results(piece.ranked(table[start:stop]))
+        rows = [table[int(starts[-1]) :]]
     if rows:
         assert piece.ranked is not None, "all pieces of a file are of the same kind"
         yield piece.run.with_results(piece.ranked(pl.concat(rows)))
