@@ -61,6 +61,8 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.n_read = 0
+        """How many bytes of the file were read, if it is read in blocks."""
         if path_is(Path.is_dir, self.path):
             raise InputError(
                 "expected a file, got a folder", path=path, hint=_folder_hint(self.path)
@@ -106,11 +108,12 @@ class Source:
 
     def whole_lines(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
         """Yield the content in blocks of whole lines, without a byte order mark."""
-        with self._open() as file:
+        with self._open_both() as (raw, file):
             mark = BYTE_ORDER_MARK
             while block := file.read(size):
                 if not block.endswith(b"\n"):
                     block += file.readline()
+                self.n_read = raw.tell()
                 yield block.removeprefix(mark)
                 mark = b""
 
@@ -153,18 +156,22 @@ class Source:
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
+        with self._open_both() as (_, file):
+            yield file
+
+    @contextmanager
+    def _open_both(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """Open the file as it is stored, and its decompressed content."""
         try:
             with ExitStack() as stack:
                 piped = self._piped
-                raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
+                raw: IO[bytes] = self.path.open("rb") if piped is None else io.BytesIO(piped)
                 file = stack.enter_context(
                     _decompressed(stack.enter_context(raw), self.compression)
                 )
-                yield (
-                    file
-                    if self.compression is None
-                    else cast("IO[bytes]", _SizeLimitedFile(file, self))
-                )
+                if self.compression is not None:
+                    file = cast("IO[bytes]", _SizeLimitedFile(file, self))
+                yield raw, file
         except _DECOMPRESSION_ERRORS as error:
             raise self.error(
                 "the compressed data is damaged or incomplete",

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import karat
 from karat import files
@@ -29,6 +31,8 @@ from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options
 from karat.errors import InputError
+from karat.files import zstd
+from support.effort import examples
 
 CHANCE = random.Random(7)
 MEASURES = ["nDCG@10", "AP", "Judged@5"]
@@ -52,6 +56,7 @@ def trec(table):
 
 
 WRITERS = {
+    "run.zst": lambda table, path: path.write_bytes(zstd.compress(trec(table).encode())),
     "run": lambda table, path: path.write_text(trec(table)),
     "run.gz": lambda table, path: path.write_bytes(gzip.compress(trec(table).encode())),
     "csv": lambda table, path: table.write_csv(path),
@@ -261,6 +266,50 @@ def test_comparison_in_batches_is_that_of_whole_runs(tmp_path):
     WRITERS["csv"](ROWS.with_columns(rank=21 - pl.col("rank")), paths[1])
     whole, batches = (karat.compare(GOLD, paths, MEASURES, memory=m) for m in (None, 1))
     assert batches.pairs.equals(whole.pairs)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gate_in_batches_is_that_of_the_whole_run(tmp_path):
+    WRITERS["run"](ROWS, tmp_path / "bm25.run")
+    limits = {"nDCG@10": ">= 0.1", "AP": ">= 0.9"}
+    whole, batches = (
+        karat.gate(GOLD, tmp_path / "bm25.run", thresholds=limits, memory=memory)
+        for memory in (None, 1)
+    )
+    assert (batches.passed, batches.checks) == (whole.passed, whole.checks)
+
+
+@given(
+    memory=st.integers(1, 10_000),
+    batch=st.integers(500, 5000),
+    part=st.integers(2000, 20_000),
+    block=st.integers(200, 5000),
+    seed=st.none() | st.integers(0, 9),
+)
+@examples(8, 300)
+def test_every_limit_and_size_of_batches_gives_the_same_scores(
+    shared_folder, memory, batch, part, block, seed
+):
+    table = ROWS if seed is None else ROWS.sample(fraction=1.0, shuffle=True, seed=seed)
+    gold, run = shared_folder / "gold.qrels", shared_folder / "bm25.run"
+    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
+    WRITERS["run"](table, run)
+    *whole, queries, messages = evaluated_with(gold, run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spill, "_parent", lambda: shared_folder / "spill")
+        patch.setattr(scoring_options, "LEAST_MEMORY", 1)
+        patch.setattr(run_source, "_SMALLEST_BATCH", batch)
+        patch.setattr(gold_source, "_SMALLEST_PART", part)
+        patch.setattr(files.Source.whole_lines, "__defaults__", (block,))
+        *parts, queries_of_parts, messages_of_parts = evaluated_with(gold, run, memory=memory)
+    assert parts == whole
+    assert queries_of_parts.equals(queries)
+    assert messages_of_parts == messages
+
+
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("limits")
 
 
 def test_memory_limit_must_be_a_size():
@@ -505,3 +554,50 @@ def test_bad_row_in_the_last_part_of_gold_has_its_line(tmp_path, spill_parent, e
         errors.append(str(error.value))
     assert errors[0] == errors[1]
     assert not spill_parent.exists()
+
+
+@pytest.fixture(scope="module")
+def large_gold(tmp_path_factory):
+    """Gold of 50 MB, for a run with one query."""
+    folder = tmp_path_factory.mktemp("large-gold")
+    row = pl.int_range(2_500_000)
+    pl.select(
+        query_id="q" + (row // 25).cast(pl.String),
+        zero=pl.lit("0"),
+        item_id="document" + (row * 7919 % 100_003).cast(pl.String),
+        grade=row % 3,
+    ).write_csv(folder / "gold.qrels", separator=" ", include_header=False)
+    (folder / "a.run").write_text("q1 Q0 document1 1 1.0 t\n")
+    return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_gold_in_parts_takes_less_memory_than_the_whole_gold(large_gold, tmp_path):
+    environment = os.environ | {
+        "TMPDIR": str(tmp_path),
+        "POLARS_MAX_THREADS": "2",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    peaks = {}
+    for memory in ("256M", "20G"):
+        words = [*command(tmp_path, large_gold / "gold.qrels", large_gold / "a.run")[:-1], memory]
+        words += ["-m", "RR", "--no-intervals"]
+        peaks[memory] = _peak(words, environment)
+    assert peaks["256M"] < 0.75 * peaks["20G"]
+
+
+def _peak(words, environment):
+    """Return the largest resident size of a command in bytes."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+        "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(ran.stdout) << 10

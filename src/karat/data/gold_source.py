@@ -22,7 +22,6 @@ from karat.data.gold_tables import NO_JUDGMENTS
 from karat.data.spill import SpillFolder, part_numbers
 from karat.errors import InputError, KaratWarning
 from karat.files import is_pipe
-from karat.steps import tracked
 
 _TEXT_EXPANSION, _TABLE_EXPANSION = 8, 4
 """How many times as large as its text or its table gold is while it is read and prepared."""
@@ -89,9 +88,7 @@ class PartitionedGold:
         parts, pending = [], _Pending(self._folder, self.n_parts, size)
         for file in files:
             pieces, ids = [], _DistinctIds()
-            for piece in tracked(
-                _pieces(file, source), f"sorting {file.path.name}", text_bytes(file), _bytes
-            ):
+            for piece in file.tracked(_pieces(file, source), "sorting"):
                 pending.add(piece.judgments)
                 ids.add(piece.judgments["query_id"])
                 self._empty.update(piece.empty_judgments)
@@ -143,10 +140,6 @@ class _Pending:
         if self._tables:
             table, self._tables = pl.concat(self._tables), []
             self._folder.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
-
-
-def _bytes(piece: Gold) -> int:
-    return int(piece.judgments.estimated_size())
 
 
 def _pieces(file: DataFile, source: PathSource) -> Iterator[Gold]:

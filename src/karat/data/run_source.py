@@ -165,7 +165,8 @@ class RunSource:
         check that, and call `partition` if it happens.
         """
         if self._spill is not None:
-            yield from self._partitions_of(self._spill, range(self._n_parts))
+            numbers = tracked(range(self._n_parts), f"scoring {self._label}", self._n_parts)
+            yield from self._partitions_of(self._spill, numbers)
             return
         for file in self._files():
             yield from _whole_queries(self._pieces(file), self._batch_bytes)
@@ -195,8 +196,12 @@ class RunSource:
         if self._spill is None:
             self.partition(n_parts=n_parts)
         assert self._spill is not None, "the run is partitioned"
-        for number in range(n_parts):
+        for number in tracked(range(n_parts), f"scoring {self._label}", n_parts):
             yield self._partitions_of(self._spill, range(number, self._n_parts, n_parts))
+
+    @property
+    def _label(self) -> str:
+        return Path(self.path or "the run").name
 
     def partition(self, query: str | None = None, n_parts: int = 1) -> None:
         """Write the results to temporary files by query, into a multiple of `n_parts`.
@@ -277,8 +282,7 @@ class RunSource:
 
     def _pieces(self, file: DataFile, activity: str = "reading") -> Iterator[RunPiece]:
         """Yield the pieces of a file; repeated warnings are shown once."""
-        size = table_bytes(file) if file.ending in BINARY else text_bytes(file)
-        yield from tracked(self._quiet_pieces(file), f"{activity} {file.path.name}", size, _bytes)
+        yield from file.tracked(self._quiet_pieces(file), activity)
 
     def _quiet_pieces(self, file: DataFile) -> Iterator[RunPiece]:
         from karat.data.formats.native_run import warn_of_rises
@@ -321,10 +325,6 @@ class RunSource:
             if str(warning.message) not in self._shown:
                 self._shown.add(str(warning.message))
                 warnings.warn(warning.message, stacklevel=2)
-
-
-def _bytes(piece: RunPiece) -> int:
-    return int(piece.run.results.estimated_size())
 
 
 def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:

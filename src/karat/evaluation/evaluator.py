@@ -36,6 +36,8 @@ from karat.stats.clusters import cluster_labels
 from karat.steps import tracked
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
+_PIPE_EXPANSION = 4
+"""How many times as large as its table a run is while it is read and scored."""
 
 
 def evaluate(
@@ -342,7 +344,7 @@ class Evaluator:
         """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""
         path = path_of(run)
         if path is not None:
-            return RunSource(Run.open(run) if is_pipe(path) else run, self._session.memory)
+            return RunSource(self._read_pipe(run) if is_pipe(path) else run, self._session.memory)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run) or is_spark_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve
@@ -356,6 +358,20 @@ class Evaluator:
             message = failures(result, "; failed queries are scored as if nothing was retrieved")
             warnings.warn(KaratWarning(message), stacklevel=4)
         return RunSource(result)
+
+    def _read_pipe(self, source: Any) -> Run:
+        """Read a run from a pipe, which cannot be read again and is therefore held in memory."""
+        run = Run.open(source)
+        size = run.results.estimated_size()
+        if size * _PIPE_EXPANSION > self._session.memory:
+            warnings.warn(
+                KaratWarning(
+                    f"{path_of(source)}: a run that comes through a pipe is held in memory, which "
+                    "takes more than the memory limit; write it to a file to read it in parts"
+                ),
+                stacklevel=4,
+            )
+        return run
 
     @property
     def _depth(self) -> int:

@@ -491,6 +491,7 @@ def _binary_blocks(
                 block = table.slice(start, size).collect()
             if sum(map(_text_bytes, block)) > source.expanded_limit:
                 raise source.too_expanded(source.expanded_limit)
+            source.n_read = source.path.stat().st_size * min(start + size, n_rows) // n_rows
             yield block, locate, None
 
     return blocks_of
