@@ -122,12 +122,12 @@ case(
 case("a folder contains no files", lambda: karat.evaluate(GOLD, folder_with(_SUCCESS="")))
 
 
-def with_large_gold(content, path="gold.jsonl"):
+def with_large_gold(content, path="gold.jsonl", run=None):
     with ExitStack() as stack:
         stack.enter_context(patch.object(scoring_options, "LEAST_MEMORY", 1))
         stack.enter_context(patch.object(gold_source, "_SMALLEST_PART", 100))
         stack.enter_context(patch.object(spill, "_parent", lambda: Path("spill")))
-        return karat.evaluate(written(path, content), {"q1": ["a"]}, memory=1)
+        return karat.evaluate(written(path, content), run or {"q1": ["a"]}, memory=1)
 
 
 case(
@@ -146,3 +146,15 @@ def from_pipe():
 
 
 case("a run from a pipe is too large", from_pipe)
+
+
+def with_little_expansion():
+    with patch.dict("os.environ", KARAT_MAX_EXPANDED="1"):
+        return in_batches(table({"query_id": ["q1"], "item_id": ["a"], "score": [1.0]}))
+
+
+case("a part of a table needs too much memory", with_little_expansion)
+case(
+    "a query is in two files, with large gold",
+    lambda: with_large_gold("q1 0 a 1\n", "gold.qrels", run=files_of("jsonl", LINE)),
+)
