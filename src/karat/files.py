@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import glob
 import gzip
+import hashlib
 import io
 import os
+import platform
 import re
 import secrets
 import shutil
@@ -17,7 +19,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, cast
 
@@ -59,6 +61,8 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.n_read = 0
+        """How many bytes of the file were read, if it is read in blocks."""
         if path_is(Path.is_dir, self.path):
             raise InputError(
                 "expected a file, got a folder", path=path, hint=_folder_hint(self.path)
@@ -104,11 +108,12 @@ class Source:
 
     def whole_lines(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
         """Yield the content in blocks of whole lines, without a byte order mark."""
-        with self._open() as file:
+        with self._open_both() as (raw, file):
             mark = BYTE_ORDER_MARK
             while block := file.read(size):
                 if not block.endswith(b"\n"):
                     block += file.readline()
+                self.n_read = raw.tell()
                 yield block.removeprefix(mark)
                 mark = b""
 
@@ -151,18 +156,22 @@ class Source:
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
+        with self._open_both() as (_, file):
+            yield file
+
+    @contextmanager
+    def _open_both(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """Open the file as it is stored, and its decompressed content."""
         try:
             with ExitStack() as stack:
                 piped = self._piped
-                raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
+                raw: IO[bytes] = self.path.open("rb") if piped is None else io.BytesIO(piped)
                 file = stack.enter_context(
                     _decompressed(stack.enter_context(raw), self.compression)
                 )
-                yield (
-                    file
-                    if self.compression is None
-                    else cast("IO[bytes]", _SizeLimitedFile(file, self))
-                )
+                if self.compression is not None:
+                    file = cast("IO[bytes]", _SizeLimitedFile(file, self))
+                yield raw, file
         except _DECOMPRESSION_ERRORS as error:
             raise self.error(
                 "the compressed data is damaged or incomplete",
@@ -330,14 +339,16 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file for atomic writing: a temporary file replaces the target after the last write.
 
     If an error occurs, the target is not changed. Links are followed, permissions are preserved,
-    and a target that is not a regular file, such as a pipe, is written directly.
+    and a target that is not a regular file, such as a pipe, is written directly. Temporary files
+    that killed processes left in the folder are removed.
     """
     check_writable(path)
     target = Path(path).resolve()
     is_regular = path_is(Path.is_file, target) or not path_is(Path.exists, target)
     temporary = target
     if is_regular:
-        temporary = target.with_name(f".{secrets.token_hex(6)}{target.suffix}")
+        _remove_leftovers(target.parent)
+        temporary = target.with_name(f".{_own_mark()}-{secrets.token_hex(6)}{target.suffix}")
     try:
         with _compressing(temporary) as file:
             yield file
@@ -354,6 +365,50 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if is_regular:
             with suppress(OSError):
                 temporary.unlink()
+
+
+@cache
+def _host() -> str:
+    """Return a hash of the machine, and of the container in which process ids are unique."""
+    processes = ""
+    with suppress(OSError):  # not on all systems
+        processes = str(Path("/proc/self/ns/pid").readlink())
+    return hashlib.sha256(f"{platform.node()} {processes}".encode()).hexdigest()[:8]
+
+
+def _own_mark() -> str:
+    """Return the start of the names of temporary files, which identifies this process."""
+    return f"karat-{_host()}-{os.getpid()}"
+
+
+_MARK = re.compile(r"\.karat-([0-9a-f]{8})-([0-9]+)-")
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files and folders of processes of this machine that were killed."""
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            mark = _MARK.match(entry.name)
+            if mark is None or mark[1] != _host() or _is_running(int(mark[2])):
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    entry.unlink()
+
+
+def _is_running(process: int) -> bool:
+    """Return whether there is a process with this id; True if that is not known."""
+    if sys.platform == "win32":  # a signal would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def system_reason(error: Exception) -> str | None:
@@ -424,7 +479,8 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Create a folder atomically: a temporary folder is renamed after the last write."""
     check_writable_folder(path)
     target = Path(path)
-    temporary = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    _remove_leftovers(target.parent)
+    temporary = target.with_name(f".{_own_mark()}-{secrets.token_hex(6)}")
     try:
         temporary.mkdir()
         yield temporary

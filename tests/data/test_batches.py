@@ -5,6 +5,7 @@ Batches are made tiny, so that small files are read in many of them.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -19,14 +20,19 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import karat
 from karat import files
-from karat.data import run_source, spill
+from karat.data import gold_source, run_source, spill
 from karat.data.formats import table_files
+from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options
 from karat.errors import InputError
+from karat.files import zstd
+from support.effort import examples
 
 CHANCE = random.Random(7)
 MEASURES = ["nDCG@10", "AP", "Judged@5"]
@@ -50,6 +56,7 @@ def trec(table):
 
 
 WRITERS = {
+    "run.zst": lambda table, path: path.write_bytes(zstd.compress(trec(table).encode())),
     "run": lambda table, path: path.write_text(trec(table)),
     "run.gz": lambda table, path: path.write_bytes(gzip.compress(trec(table).encode())),
     "csv": lambda table, path: table.write_csv(path),
@@ -73,6 +80,7 @@ def tiny_batches(monkeypatch, request):
     chance = random.Random(request.node.name)
     monkeypatch.setattr(scoring_options, "LEAST_MEMORY", 1)
     monkeypatch.setattr(run_source, "_SMALLEST_BATCH", chance.randrange(1, 3000))
+    monkeypatch.setattr(gold_source, "_SMALLEST_PART", chance.randrange(1000, 20_000))
     monkeypatch.setattr(files.Source.whole_lines, "__defaults__", (chance.randrange(50, 2000),))
     monkeypatch.setattr(table_files, "_MOST_ROWS", chance.randrange(1, 99))
 
@@ -146,7 +154,61 @@ def test_parts_in_several_files_are_one_run(tmp_path):
     (tmp_path / "1.run").unlink()
     WRITERS["csv"](ROWS.filter(pl.col("query_id").str.len_chars() == 3), tmp_path / "b.csv")
     pattern = tmp_path / "*.*"
-    assert evaluated(pattern, memory=1)[:3] == evaluated(pattern)[:3]
+    assert evaluated(pattern, memory=1) == evaluated(pattern)
+    assert evaluated(pattern)[4] == str(pattern)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the parts of a run, as another program writes it."""
+    folder = tmp_path / "dense"
+    folder.mkdir()
+    for number, query in enumerate(["q1", "q2"]):
+        is_part = ROWS["query_id"].str.starts_with(query)
+        ROWS.filter(is_part).write_parquet(folder / f"part-{number}.parquet")
+    (folder / "_SUCCESS").touch()
+    return folder
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_folder_of_parts_is_one_run(folder):
+    assert evaluated(folder, memory=1) == evaluated(folder) == evaluated(f"{folder}/")
+    *scores, name, messages = evaluated(folder)
+    *same_scores, _, same_messages = evaluated(folder / "part*")
+    assert (name, scores, messages) == ("dense", same_scores, same_messages)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_folder_with_one_part_has_the_name_of_the_folder(folder):
+    (folder / "part-0.parquet").unlink()
+    assert evaluated(folder, memory=1) == evaluated(folder)
+    assert evaluated(folder)[4] == "dense"
+
+
+@pytest.mark.parametrize("memory", [None, "256M"])
+@pytest.mark.parametrize("content", ["mixed", "nested", "empty"])
+def test_folder_that_is_not_one_run_is_refused(folder, memory, content):
+    if content == "mixed":
+        WRITERS["run"](ROWS, folder / "other.run")
+    elif content == "nested":
+        (folder / "day=1").mkdir()
+    else:
+        for part in folder.iterdir():
+            part.unlink()
+    with pytest.raises(InputError) as error:
+        karat.evaluate(GOLD, folder, MEASURES, memory=memory)
+    assert error.value.path == str(folder)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_files_of_a_run_use_one_unit_of_offsets(tmp_path):
+    for number, unit in enumerate(["utf8", "codepoint"]):
+        span = {"query_id": [f"q{number}"], "doc_id": ["d"], "start": [0], "end": [1]}
+        karat.Run.of(pl.DataFrame(span), offsets=unit).write(tmp_path / f"{number}.jsonl")
+    for memory in (None, 1):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(GOLD, tmp_path / "*.jsonl", MEASURES, memory=memory)
+        assert error.value.field == "offsets"
 
 
 @pytest.mark.usefixtures("tiny_batches")
@@ -204,6 +266,50 @@ def test_comparison_in_batches_is_that_of_whole_runs(tmp_path):
     WRITERS["csv"](ROWS.with_columns(rank=21 - pl.col("rank")), paths[1])
     whole, batches = (karat.compare(GOLD, paths, MEASURES, memory=m) for m in (None, 1))
     assert batches.pairs.equals(whole.pairs)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gate_in_batches_is_that_of_the_whole_run(tmp_path):
+    WRITERS["run"](ROWS, tmp_path / "bm25.run")
+    limits = {"nDCG@10": ">= 0.1", "AP": ">= 0.9"}
+    whole, batches = (
+        karat.gate(GOLD, tmp_path / "bm25.run", thresholds=limits, memory=memory)
+        for memory in (None, 1)
+    )
+    assert (batches.passed, batches.checks) == (whole.passed, whole.checks)
+
+
+@given(
+    memory=st.integers(1, 10_000),
+    batch=st.integers(500, 5000),
+    part=st.integers(2000, 20_000),
+    block=st.integers(200, 5000),
+    seed=st.none() | st.integers(0, 9),
+)
+@examples(8, 300)
+def test_every_limit_and_size_of_batches_gives_the_same_scores(
+    shared_folder, memory, batch, part, block, seed
+):
+    table = ROWS if seed is None else ROWS.sample(fraction=1.0, shuffle=True, seed=seed)
+    gold, run = shared_folder / "gold.qrels", shared_folder / "bm25.run"
+    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
+    WRITERS["run"](table, run)
+    *whole, queries, messages = evaluated_with(gold, run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spill, "_parent", lambda: shared_folder / "spill")
+        patch.setattr(scoring_options, "LEAST_MEMORY", 1)
+        patch.setattr(run_source, "_SMALLEST_BATCH", batch)
+        patch.setattr(gold_source, "_SMALLEST_PART", part)
+        patch.setattr(files.Source.whole_lines, "__defaults__", (block,))
+        *parts, queries_of_parts, messages_of_parts = evaluated_with(gold, run, memory=memory)
+    assert parts == whole
+    assert queries_of_parts.equals(queries)
+    assert messages_of_parts == messages
+
+
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("limits")
 
 
 def test_memory_limit_must_be_a_size():
@@ -286,6 +392,7 @@ def test_full_disk_leaves_no_files(large_run, tmp_path):
     [
         pytest.param(signal.SIGINT, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         signal.SIGKILL,
     ],
 )
@@ -309,3 +416,188 @@ def test_stopped_command_leaves_no_files(large_run, tmp_path, number):
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert not list(tmp_path.glob("karat-spill-*/*"))
     assert not (tmp_path / "scores.json").exists()
+
+
+JUDGMENTS = pl.DataFrame(
+    [(query, item, grade) for query, items in GOLD.items() for item, grade in items.items()],
+    schema=["query_id", "item_id", "grade"],
+    orient="row",
+)
+
+
+def qrels(table):
+    return "".join(f"{query} 0 {item} {grade}\n" for query, item, grade in table.rows())
+
+
+def with_fields(table):
+    """Judgments with a field of the query, and a column with several values per query."""
+    topic = pl.col("query_id").str.slice(-1)
+    return table.with_columns(
+        topic=topic, query="what is " + pl.col("query_id") + "?", judge=pl.int_range(pl.len()) % 3
+    )
+
+
+def gold_lines(table, path):
+    gold = karat.Gold.of(with_fields(table).drop("judge"))
+    gold.write(path)
+    with path.open("a") as file:
+        file.write('{"query_id": "none", "relevant": []}\n')
+        file.write('{"query_id": "no answer", "relevant": ["d1"], "answerable": false}\n')
+
+
+GOLD_WRITERS = {
+    "qrels": lambda table, path: path.write_text(qrels(table)),
+    "qrels.gz": lambda table, path: path.write_bytes(gzip.compress(qrels(table).encode())),
+    "csv": lambda table, path: with_fields(table).write_csv(path),
+    "tsv": lambda table, path: with_fields(table).write_csv(path, separator="\t"),
+    "parquet": lambda table, path: with_fields(table).write_parquet(path),
+    "arrow": lambda table, path: with_fields(table).write_ipc(path),
+    "jsonl": gold_lines,
+}
+
+
+def evaluated_with(gold, run, **options):
+    """Everything about the scores, the queries, and the messages of all warnings in order."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = karat.evaluate(gold, run, MEASURES, **options)
+    table = scores.table
+    messages = [str(warning.message) for warning in caught]
+    queries = scores.queries
+    return table.frame.rows(), table.holes.rows(), table.counts, scores.notes, queries, messages
+
+
+def assert_same_with(gold, run, **options):
+    *parts, queries, messages = evaluated_with(gold, run, memory=1, **options)
+    *whole, whole_queries, whole_messages = evaluated_with(gold, run, **options)
+    assert parts == whole
+    assert queries.equals(whole_queries)
+    assert messages == whole_messages
+    assert isinstance(open_gold(gold, 1), PartitionedGold)
+
+
+@pytest.mark.parametrize("ending", GOLD_WRITERS)
+@pytest.mark.parametrize("is_shuffled", [False, True], ids=["grouped", "shuffled"])
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_in_parts_gives_the_scores_of_the_whole_gold(
+    tmp_path, spill_parent, ending, is_shuffled
+):
+    table = pl.concat([JUDGMENTS, JUDGMENTS.head(3)]) if ending != "jsonl" else JUDGMENTS
+    if is_shuffled:
+        table = table.sample(fraction=1.0, shuffle=True, seed=3)
+    gold, run = tmp_path / f"gold.{ending}", tmp_path / "bm25.run"
+    GOLD_WRITERS[ending](table, gold)
+    WRITERS["run"](ROWS, run)
+    assert_same_with(gold, run)
+    gc.collect()
+    assert not spill_parent.exists()
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.usefixtures("tiny_batches")
+def test_run_of_any_format_is_scored_with_gold_in_parts(tmp_path, ending):
+    gold, run = tmp_path / "gold.qrels", tmp_path / f"bm25.{ending}"
+    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
+    WRITERS[ending](ROWS, run)
+    assert_same_with(gold, run)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_ids_that_are_not_in_the_run_are_found_with_gold_in_parts(tmp_path):
+    gold, run = tmp_path / "gold.qrels", tmp_path / "bm25.run"
+    GOLD_WRITERS["qrels"](JUDGMENTS.with_columns(item_id="x" + pl.col("item_id")), gold)
+    WRITERS["run"](ROWS, run)
+    assert_same_with(gold, run)
+    assert "relevant ids of gold" in evaluated_with(gold, run, memory=1)[-1][-1]
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_in_several_files_is_read_in_parts(tmp_path):
+    folder = tmp_path / "gold"
+    folder.mkdir()
+    GOLD_WRITERS["qrels"](JUDGMENTS.head(100), folder / "a.qrels")
+    GOLD_WRITERS["csv"](JUDGMENTS.tail(-100), folder / "b.csv")
+    WRITERS["run"](ROWS, tmp_path / "bm25.run")
+    assert_same_with(folder / "*.*", tmp_path / "bm25.run")
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_run_in_memory_is_scored_with_gold_in_parts(tmp_path):
+    gold = tmp_path / "gold.qrels"
+    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
+    assert_same_with(gold, {"q2": {"d1": 1.0, "d2": 0.5}, "q40": {"d1": 1.0}, "q3": {}})
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_with_texts_is_held_in_memory_with_a_warning(tmp_path):
+    gold, run = tmp_path / "gold.jsonl", tmp_path / "bm25.run"
+    karat.Gold.of(JUDGMENTS).with_evidence({"q2": ["pay by card"]}).write(gold)
+    WRITERS["run"](ROWS, run)
+    *parts, _, messages = evaluated_with(gold, run, memory=1)
+    *whole, _, _ = evaluated_with(gold, run)
+    assert parts == whole
+    assert "held in memory" in messages[0]
+
+
+@pytest.mark.parametrize("ending", ["qrels", "csv", "jsonl"])
+@pytest.mark.usefixtures("tiny_batches")
+def test_bad_row_in_the_last_part_of_gold_has_its_line(tmp_path, spill_parent, ending):
+    bad = {"qrels": "q9 0 x y\n", "csv": "q9,x,y,t,q,1\n", "jsonl": '{"query_id": 1.5}\n'}
+    gold = tmp_path / f"gold.{ending}"
+    GOLD_WRITERS[ending](JUDGMENTS, gold)
+    with gold.open("a") as file:
+        file.write(bad[ending])
+    errors = []
+    for memory in (None, 1):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(gold, {"q2": ["d1"]}, MEASURES, memory=memory)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+    assert not spill_parent.exists()
+
+
+@pytest.fixture(scope="module")
+def large_gold(tmp_path_factory):
+    """Gold of 50 MB, for a run with one query."""
+    folder = tmp_path_factory.mktemp("large-gold")
+    row = pl.int_range(2_500_000)
+    pl.select(
+        query_id="q" + (row // 25).cast(pl.String),
+        zero=pl.lit("0"),
+        item_id="document" + (row * 7919 % 100_003).cast(pl.String),
+        grade=row % 3,
+    ).write_csv(folder / "gold.qrels", separator=" ", include_header=False)
+    (folder / "a.run").write_text("q1 Q0 document1 1 1.0 t\n")
+    return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_gold_in_parts_takes_less_memory_than_the_whole_gold(large_gold, tmp_path):
+    environment = os.environ | {
+        "TMPDIR": str(tmp_path),
+        "POLARS_MAX_THREADS": "2",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    peaks = {}
+    for memory in ("256M", "20G"):
+        words = [*command(tmp_path, large_gold / "gold.qrels", large_gold / "a.run")[:-1], memory]
+        words += ["-m", "RR", "--no-intervals"]
+        peaks[memory] = _peak(words, environment)
+    assert peaks["256M"] < 0.75 * peaks["20G"]
+
+
+def _peak(words, environment):
+    """Return the largest resident size of a command in bytes."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+        "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(ran.stdout) << 10

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from karat import files
 from karat.data import Gold, Run
 from karat.errors import InputError, KaratWarning
+from karat.files import writing
 from support.effort import examples
 from support.errors import refused
 
@@ -512,3 +515,32 @@ def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
     path = tmp_path / ("n" * 251 + ".run")
     Run.of({"q1": ["a"]}).write(path)
     assert path.read_text() == "q1 Q0 a 1 1.0 karat\n"
+
+
+KILLED_WHILE_WRITING = """
+import os, sys
+from karat.files import writing, writing_folder
+context = (writing if sys.argv[1] == "file" else writing_folder)(sys.argv[2])
+context.__enter__()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process ids of POSIX")
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_temporary_file_of_a_killed_process_is_removed_by_the_next_writer(tmp_path, kind):
+    words = [sys.executable, "-c", KILLED_WHILE_WRITING, kind, str(tmp_path / "scores.csv")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        (temporary,) = tmp_path.iterdir()
+        with writing(tmp_path / "first.csv"):
+            pass
+        assert temporary.exists(), "the file of a living process is kept"
+        process.kill()
+    elsewhere = tmp_path / temporary.name.replace(temporary.name.split("-")[1], "0" * 8)
+    elsewhere.touch()
+    with writing(tmp_path / "second.csv"):
+        pass
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"first.csv", "second.csv", elsewhere.name}, "files of other hosts are kept"

@@ -8,9 +8,10 @@ import polars as pl
 
 import karat
 from karat import files
-from karat.data import run_source, spill
+from karat.data import gold_source, run_source, spill
 from karat.data.formats import table_files
 from karat.engines import scoring_options
+from karat.evaluation import evaluator
 from karat.evaluation.loaded_run import LoadedRun
 from messages.cases import Section, written
 
@@ -101,4 +102,59 @@ case(
         written("run.jsonl", '{"query_id":"q1","results":["a"],"candidates":["x","a"]}\n'),
         {"q1": ["a"]},
     ).reranking(),
+)
+
+
+def folder_with(**contents):
+    for name, content in contents.items():
+        written(f"parts/{name}", content)
+    return "parts"
+
+
+case(
+    "a folder contains files of different formats",
+    lambda: karat.evaluate(GOLD, folder_with(**{"a.run": TREC, "b.jsonl": LINE})),
+)
+case(
+    "a folder contains another folder",
+    lambda: karat.evaluate(GOLD, folder_with(**{"day=1/a.run": TREC})),
+)
+case("a folder contains no files", lambda: karat.evaluate(GOLD, folder_with(_SUCCESS="")))
+
+
+def with_large_gold(content, path="gold.jsonl", run=None):
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(scoring_options, "LEAST_MEMORY", 1))
+        stack.enter_context(patch.object(gold_source, "_SMALLEST_PART", 100))
+        stack.enter_context(patch.object(spill, "_parent", lambda: Path("spill")))
+        return karat.evaluate(written(path, content), run or {"q1": ["a"]}, memory=1)
+
+
+case(
+    "large gold has to be held in memory",
+    lambda: with_large_gold('{"query_id": "q1", "relevant": ["a"], "any_of": [["a"]]}\n'),
+)
+case(
+    "lists are not shown with large gold",
+    lambda: LoadedRun.of(with_large_gold("q1 0 a 1\n", "gold.qrels")),
+)
+
+
+def from_pipe():
+    with patch.object(evaluator, "is_pipe", lambda _: True):
+        return in_batches(written("run.run", TREC))
+
+
+case("a run from a pipe is too large", from_pipe)
+
+
+def with_little_expansion():
+    with patch.dict("os.environ", KARAT_MAX_EXPANDED="1"):
+        return in_batches(table({"query_id": ["q1"], "item_id": ["a"], "score": [1.0]}))
+
+
+case("a part of a table needs too much memory", with_little_expansion)
+case(
+    "a query is in two files, with large gold",
+    lambda: with_large_gold("q1 0 a 1\n", "gold.qrels", run=files_of("jsonl", LINE)),
 )

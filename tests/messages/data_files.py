@@ -38,8 +38,8 @@ def failing(name: str, error: OSError):
 case("a file does not exist", lambda: Gold.read("gold.qrels"))
 case("a file and its folder do not exist", lambda: Gold.read("nowhere/gold.qrels"))
 case("a file has a similar name", lambda: (written("gold.qrels", QRELS), Gold.read("gold.qrel"))[1])
-case("a folder is given instead of a file", lambda: Run.read(folder("runs", a__run=RUN)))
-case("an empty folder is given instead of a file", lambda: Run.read(folder("runs")))
+case("a folder is given instead of a file", lambda: Gold.read(folder("gold", a__run=RUN)))
+case("an empty folder is given instead of a file", lambda: Gold.read(folder("gold")))
 case("no file matches a pattern", lambda: Run.read("runs/*.run"))
 
 

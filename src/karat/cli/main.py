@@ -173,8 +173,12 @@ def main() -> None:
     """Run the command line."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", KaratWarning)
-    # Exit by an exception on SIGTERM, too, so that no incomplete file is left behind.
+    # Exit by an exception when a signal ends the process, so that no temporary file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # `nohup` lets a process ignore that its terminal was closed.
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) == signal.SIG_DFL:
+        signal.signal(hangup, lambda *_: sys.exit(129))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # for terminals that cannot show all characters
     with _exit_codes():

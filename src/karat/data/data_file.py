@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from karat.data.columns import Columns
 from karat.files import Source, without_compression
+from karat.steps import tracked
+
+Piece = TypeVar("Piece")
 
 ENDINGS = (
     ".jsonl",
@@ -51,6 +55,18 @@ class DataFile(Source):
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
         super().__init__(path)
         self.columns = Columns() if columns is None else columns
+
+    def tracked(self, pieces: Iterable[Piece], activity: str) -> Iterator[Piece]:
+        """Yield the pieces of the file and report how much of it has been read."""
+        last = 0
+
+        def new_bytes(_: Piece) -> int:
+            nonlocal last
+            before, last = last, self.n_read
+            return last - before
+
+        size = self.path.stat().st_size
+        yield from tracked(pieces, f"{activity} {self.path.name}", size, new_bytes)
 
     @property
     def name(self) -> str:

@@ -23,6 +23,7 @@ from karat.data.gold_tables import (
     NO_JUDGMENTS,
     NO_SPANS,
     SPAN_NAMES,
+    constant_fields,
     evidence_from_mapping,
     evidence_table,
     fill_query_fields,
@@ -754,9 +755,7 @@ def gold_of_table(
     Other columns become query fields if their value is the same in all rows of each query. A row
     whose `answerable` is false may have no judgment, span or evidence text.
     """
-    if (name_of_flags := frames.column(table, ("answerable",))) is not None:
-        is_answerable = frames.flags(table[name_of_flags], "answerable", locate)
-        table = table.drop(name_of_flags).with_columns(is_answerable)
+    table = _with_flags(table, locate)
     if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import gold_of_rows, rows_of_table
 
@@ -801,7 +800,43 @@ def _gold_of_evidence_rows(
     )
 
 
+def _with_flags(table: pl.DataFrame, locate: frames.Locate) -> pl.DataFrame:
+    name = frames.column(table, ("answerable",))
+    if name is None:
+        return table
+    return table.drop(name).with_columns(frames.flags(table[name], "answerable", locate))
+
+
+def judgments_of_block(
+    table: pl.DataFrame, *, name: str | None, locate: frames.Locate
+) -> tuple[Gold, pl.DataFrame] | None:
+    """Return what `judgments_with_fields` returns; None for other kinds of gold.
+
+    The table may be a part of a larger table.
+    """
+    table = _with_flags(table, locate)
+    if frames.has_ragas_columns(table.columns):
+        return None
+    reject_run_table(table)
+    has_grades = frames.column(table, frames.GRADE) is not None
+    has_texts = frames.column(table, ("evidence",)) is not None and not has_grades
+    if has_texts or list_columns(table) or frames.has_span_columns(table):
+        return None
+    return judgments_with_fields(table, name=name, locate=locate)
+
+
 def _gold_of_judgment_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
+    gold, fields = judgments_with_fields(table, name=name, locate=locate)
+    return replace(gold, query_data=constant_fields(fields, frames.query_id_column(table)))
+
+
+def judgments_with_fields(
+    table: pl.DataFrame, *, name: str | None, locate: frames.Locate
+) -> tuple[Gold, pl.DataFrame]:
+    """Make gold without fields from rows of judgments; also return the other columns.
+
+    The table (query_id, …) has a row for each row of the table, from which the fields are made.
+    """
     require_gold_column(table)
     all_query_ids = frames.query_ids(table, locate)
     item = frames.require_item_id_column(table)
@@ -816,12 +851,9 @@ def _gold_of_judgment_rows(table: pl.DataFrame, name: str | None, locate: frames
         ]
     )
     used = [frames.query_id_column(table), item, grade]
-    return Gold(
-        judgments,
-        query_data=query_fields(table, all_query_ids, used),
-        name=name,
-        recognised=frames.recognised_columns(table, item_id=item, grade=grade),
-    )
+    recognised = frames.recognised_columns(table, item_id=item, grade=grade)
+    unused = [column for column in table.columns if column not in used]
+    return Gold(judgments, name=name, recognised=recognised), table.select(all_query_ids, *unused)
 
 
 def _rows_with_gold(

@@ -142,8 +142,16 @@ def query_fields(
 ) -> pl.DataFrame | None:
     """Return the unused columns with only one value per query as a table of query fields."""
     unused = [column for column in table.columns if column not in used]
-    fields = table.select(query_ids, *unused)
-    _check_one_text_per_query(fields, frames.query_id_column(table))
+    return constant_fields(table.select(query_ids, *unused), frames.query_id_column(table))
+
+
+def constant_fields(fields: pl.DataFrame, id_column: str | None) -> pl.DataFrame | None:
+    """Return the columns of a table (query_id, …) with only one value per query.
+
+    `id_column` is the column with the query ids in the input.
+    """
+    unused = fields.columns[1:]
+    _check_one_text_per_query(fields, id_column)
     _check_one_flag_per_query(fields)
     value_counts = (
         fields.group_by("query_id").agg(pl.col(unused).n_unique()).select(pl.col(unused).max())
@@ -152,6 +160,58 @@ def query_fields(
     if not constant:
         return None
     return queries_table(fields.select("query_id", *constant).unique("query_id"))
+
+
+class FieldsByQuery:
+    """The columns of a table that is read in blocks, as far as they may be fields of queries.
+
+    `query_fields` gets the same values as from the whole table, in about as much memory as the
+    fields take: equal rows are kept once, and columns with several values per query are dropped.
+    """
+
+    def __init__(self) -> None:
+        self._id_column: str | None = None
+        self._query_ids = NO_JUDGMENTS.select("query_id")
+        self._text: str | None = None
+        self._columns: dict[str, pl.DataFrame] | None = None
+        self._added: list[pl.DataFrame] = []
+        self.n_rows = 0
+
+    def add(self, fields: pl.DataFrame, id_column: str | None) -> None:
+        """Add the rows (query_id, …) of a block; `id_column` is their column in the input."""
+        self._id_column = id_column
+        self.n_rows += fields.height
+        if self._columns is None:
+            self._columns = {name: fields.select("query_id", name) for name in fields.columns[1:]}
+            self._text = frames.column(fields, frames.QUERY_TEXT)
+        self._added.append(fields.select("query_id", *self._columns).unique(maintain_order=True))
+        if sum(table.height for table in self._added) > self._query_ids.height:
+            self._merge()
+
+    def _merge(self) -> None:
+        added, self._added = self._added, []
+        ids = [table.select("query_id") for table in added]
+        self._query_ids = pl.concat([self._query_ids, *ids]).unique(maintain_order=True)
+        columns = {}
+        for name, rows in (self._columns or {}).items():
+            parts = [table.select("query_id", name) for table in added]
+            merged = pl.concat([rows, *parts]).unique(maintain_order=True)
+            if merged.height == self._query_ids.height or name in (self._text, "answerable"):
+                columns[name] = merged
+        self._columns = columns
+
+    def table(self) -> pl.DataFrame | None:
+        """Return the fields of all queries."""
+        self._merge()
+        # A column with several values per query is a text or a flag, for which that is an error.
+        columns = [] if self._columns is None else list(self._columns.values())
+        for rows in columns:
+            if rows.height > self._query_ids.height:
+                constant_fields(rows, self._id_column)
+        fields = self._query_ids
+        for rows in columns:
+            fields = fields.join(rows, on="query_id", how="left", maintain_order="left")
+        return constant_fields(fields, self._id_column)
 
 
 def _check_one_text_per_query(fields: pl.DataFrame, id_column: str | None) -> None:

@@ -504,12 +504,13 @@ class Run:
         format: str | None = None,  # noqa: A002
         columns: Columns | Mapping[str, str] | None = None,
     ) -> Run:
-        """Read a run from a file, or from all files that match a glob pattern.
+        """Read a run from a file, or from its parts: all files in a folder or of a pattern.
 
         Parameters
         ----------
         path : path
-            The file, or a glob pattern such as "runs/bm25-*.jsonl".
+            The file, a folder with parts of the run, or a glob pattern such as
+            "runs/bm25-*.jsonl".
         format : str, optional
             The name of the format, such as "trec". It is detected by default.
         columns : dict, optional
@@ -561,7 +562,7 @@ class Run:
         Parameters
         ----------
         source : Run, path, dict, table or list
-            The run. A path may be a glob pattern.
+            The run. A path may be a folder of parts or a glob pattern.
 
         Returns
         -------

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,10 @@ import numpy as np
 import polars as pl
 
 from karat.data.data_file import DataFile, PathSource, path_of
+from karat.data.file_sizes import BINARY, table_bytes, text_bytes
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
-from karat.data.spill import SpillFolder
+from karat.data.spill import SpillFolder, part_numbers
 from karat.errors import InputError
 from karat.files import is_pipe
 from karat.steps import tracked
@@ -46,11 +48,9 @@ _SHARE_OF_MEMORY = 4
 _BATCHES_IN_MEMORY = 24
 """Scoring a batch takes up to this many times the memory of its table."""
 _SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 26
-_EXPANSION = {"": 5, ".gz": 25, ".zst": 25}
-"""How many times as large as its file a run is while it is read as a whole, by compression."""
-_BINARY_EXPANSION = 25
+_TEXT_EXPANSION, _TABLE_EXPANSION = 5, 3
+"""How many times as large as its text or its table a run may be while it is read and scored."""
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_BINARY = (".parquet", ".arrow", ".feather", ".ipc")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
 _cache_lock = Lock()
@@ -73,6 +73,8 @@ class RunSource:
         self._n_parts = 0
         self._headers: dict[int, RunPiece] = {}
         """By the number of each file that was partitioned: a piece without results."""
+        self._first: Run | None = None
+        """The header of the first file, which a run in several files has."""
         self._shown: set[str] = set()
         """The warnings that were shown, since a large run may be read several times."""
 
@@ -100,16 +102,21 @@ class RunSource:
     def _estimated_size(self) -> int:
         """About how many bytes it takes to read the run as a whole and to score it."""
         return sum(
-            file.path.stat().st_size
-            * (_BINARY_EXPANSION if file.ending in _BINARY else _EXPANSION[file.compression or ""])
+            _TABLE_EXPANSION * table_bytes(file)
+            if file.ending in BINARY
+            else _TEXT_EXPANSION * text_bytes(file)
             for file in self._files()
         )
 
     def _files(self) -> list[DataFile]:
-        from karat.data.formats.registry import sources
+        from karat.data.formats.registry import run_files
 
         columns = self.data.columns if isinstance(self.data, PathSource) else None
-        return sources(path_of(self.data) or "", columns)
+        return run_files(path_of(self.data) or "", self._format, columns)
+
+    @property
+    def _format(self) -> str | None:
+        return self.data.format if isinstance(self.data, PathSource) else None
 
     def read(self) -> Run:
         """Return the whole run, from the cache if possible."""
@@ -158,7 +165,8 @@ class RunSource:
         check that, and call `partition` if it happens.
         """
         if self._spill is not None:
-            yield from self._partitions_of(self._spill)
+            numbers = tracked(range(self._n_parts), f"scoring {self._label}", self._n_parts)
+            yield from self._partitions_of(self._spill, numbers)
             return
         for file in self._files():
             yield from _whole_queries(self._pieces(file), self._batch_bytes)
@@ -176,20 +184,47 @@ class RunSource:
             runs += _whole_queries(pieces, sys.maxsize)
         return combined_runs(runs, self.path or "")
 
-    def partition(self, query: str) -> None:
-        """Write the results to temporary files by query, because `query` was in two batches."""
+    def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
+        """Yield the runs of each part of the queries, as `spill.part_numbers` numbers them."""
+        if not self.is_large:
+            run = self.read()
+            numbers = part_numbers(run.query_ids, n_parts)
+            for number in range(n_parts):
+                query_ids = run.query_ids.filter(numbers == number)
+                yield iter([run.only(query_ids)] if query_ids.len() else [])
+            return
+        if self._spill is None:
+            self.partition(n_parts=n_parts)
+        assert self._spill is not None, "the run is partitioned"
+        for number in tracked(range(n_parts), f"scoring {self._label}", n_parts):
+            yield self._partitions_of(self._spill, range(number, self._n_parts, n_parts))
+
+    @property
+    def _label(self) -> str:
+        return Path(self.path or "the run").name
+
+    def partition(self, query: str | None = None, n_parts: int = 1) -> None:
+        """Write the results to temporary files by query, into a multiple of `n_parts`.
+
+        `query` is the reason, if it was in two batches.
+        """
         self._spill = folder = SpillFolder()
         finalize(self, folder.close)
         files = self._files()
-        self._n_parts = max(self._estimated_size // _EXPANSION[""] // self._batch_bytes, 2)
+        size = self._estimated_size // _TEXT_EXPANSION
+        self._n_parts = max(-(-size // self._batch_bytes // n_parts), 1) * n_parts
+        self._n_parts = max(self._n_parts, 2)
         for number, file in enumerate(files):
             pending: list[pl.DataFrame] = []
             for piece in self._pieces(file, "sorting"):
                 if piece.ranked is None:
-                    raise self._repeated_query(query, files)
+                    if query is not None:
+                        raise self.repeated_query(query)
+                    self._write_lists(folder, piece.run)
+                    continue
                 self._headers[number] = replace(piece, run=piece.run.with_results(NO_RESULTS))
                 pending.append(piece.run.results.with_columns(file=pl.lit(number, pl.Int32)))
-                if sum(table.estimated_size() for table in pending) >= 4 * self._batch_bytes:
+                if sum(table.estimated_size() for table in pending) >= 2 * self._batch_bytes:
                     self._write(folder, pending)
                     pending = []
             self._write(folder, pending)
@@ -197,11 +232,18 @@ class RunSource:
     def _write(self, folder: SpillFolder, tables: list[pl.DataFrame]) -> None:
         if tables:
             table = pl.concat(tables)
-            folder.add(table, table["query_id"].hash() % self._n_parts, self._n_parts)
+            folder.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
 
-    def _partitions_of(self, folder: SpillFolder) -> Iterator[Run]:
-        """Yield the results of each partition, those of each file separately."""
-        for number in range(self._n_parts):
+    def _write_lists(self, folder: SpillFolder, run: Run) -> None:
+        """Write results that are ranked, with timings and whatever else belongs to the queries."""
+        numbers = part_numbers(run.query_ids, self._n_parts)
+        for number in numbers.unique().sort():
+            folder.add_object(run.only(run.query_ids.filter(numbers == number)), number)
+
+    def _partitions_of(self, folder: SpillFolder, numbers: Iterable[int]) -> Iterator[Run]:
+        """Yield the results of partitions, those of each file separately."""
+        for number in numbers:
+            yield from folder.objects(number)
             table = folder.part(number)
             if table is None:
                 continue
@@ -209,7 +251,7 @@ class RunSource:
                 queries = table.select("query_id", "file").unique()["query_id"]
                 if queries.is_duplicated().any():
                     query = queries.filter(queries.is_duplicated()).sort()[0]
-                    raise self._repeated_query(query, self._files())
+                    raise self.repeated_query(query)
             for (file,), part in table.partition_by(
                 "file", as_dict=True, include_key=False
             ).items():
@@ -217,8 +259,9 @@ class RunSource:
                 assert header.ranked is not None, "other pieces are not partitioned"
                 yield header.run.with_results(header.ranked(part))
 
-    def _repeated_query(self, query: str, files: list[DataFile]) -> InputError:
-        if len(files) > 1:
+    def repeated_query(self, query: str) -> InputError:
+        """Return the error for a query that is in two files, or in two rows with lists."""
+        if len(self._files()) > 1:
             return InputError(
                 f"query {query!r} is in more than one of the files",
                 path=self.path,
@@ -239,15 +282,13 @@ class RunSource:
 
     def _pieces(self, file: DataFile, activity: str = "reading") -> Iterator[RunPiece]:
         """Yield the pieces of a file; repeated warnings are shown once."""
-        expansion = _EXPANSION[""] if file.compression or file.ending in _BINARY else 1
-        size = expansion * file.path.stat().st_size  # about that of the table
-        yield from tracked(self._quiet_pieces(file), f"{activity} {file.path.name}", size, _bytes)
+        yield from file.tracked(self._quiet_pieces(file), activity)
 
     def _quiet_pieces(self, file: DataFile) -> Iterator[RunPiece]:
         from karat.data.formats.native_run import warn_of_rises
         from karat.data.formats.registry import run_pieces
 
-        pieces = run_pieces(file, self.data.format if isinstance(self.data, PathSource) else None)
+        pieces = run_pieces(file, self._format)
         n_rises = 0
         while True:
             with warnings.catch_warnings(record=True) as caught:
@@ -259,17 +300,31 @@ class RunSource:
             if piece is None:
                 return
             n_rises += piece.n_rises
-            yield piece
+            yield replace(piece, run=self._with_header(piece.run))
+
+    def _with_header(self, run: Run) -> Run:
+        """Return a piece of the run with the name and the settings of the whole run."""
+        from karat.data.formats.registry import unit_of_offsets
+
+        if self._name is None:
+            return run
+        if self._first is None:
+            self._first = Run(NO_RESULTS, offsets=run.offsets, settings=run.settings)
+        unit_of_offsets([self._first, run], self.path or "")
+        return replace(run, name=self._name, settings=self._first.settings)
+
+    @cached_property
+    def _name(self) -> str | None:
+        """The name of a run in several files or in a folder; None for a run in one file."""
+        from karat.data.formats.registry import name_of_parts
+
+        return name_of_parts(self._files(), self.path or "")
 
     def _show_new(self, caught: list[warnings.WarningMessage]) -> None:
         for warning in caught:
             if str(warning.message) not in self._shown:
                 self._shown.add(str(warning.message))
                 warnings.warn(warning.message, stacklevel=2)
-
-
-def _bytes(piece: RunPiece) -> int:
-    return int(piece.run.results.estimated_size())
 
 
 def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
@@ -283,13 +338,19 @@ def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
             yield piece.run
             continue
         rows.append(piece.run.results)
-        if sum(table.estimated_size() for table in rows) < size:
+        n_bytes = sum(table.estimated_size() for table in rows)
+        if n_bytes < size:
             continue
         table = pl.concat(rows)
-        n_whole = table.height - int(QuerySegments.of(table["query_id"]).lengths[-1])
-        rows = [table[n_whole:]]
-        if n_whole:
-            yield piece.run.with_results(piece.ranked(table[:n_whole]))
+        starts = QuerySegments.of(table["query_id"]).starts
+        # A piece may be much larger than a batch.
+        wanted = np.arange(0, table.height, max(table.height * size // n_bytes, 1))
+        cuts = np.searchsorted(starts, wanted).clip(0, starts.size - 1)
+        bounds = np.unique(np.append(starts[cuts], starts[-1]))
+        for start, stop in pairwise([0, *bounds.tolist()]):
+            if start < stop:
+                yield piece.run.with_results(piece.ranked(table[start:stop]))
+        rows = [table[int(starts[-1]) :]]
     if rows:
         assert piece.ranked is not None, "all pieces of a file are of the same kind"
         yield piece.run.with_results(piece.ranked(pl.concat(rows)))

@@ -7,12 +7,15 @@ folders of processes that were killed are removed when the next folder is create
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -63,6 +66,20 @@ class SpillFolder:
             return None
         return pl.concat([pl.read_ipc(path) for path in paths], how="diagonal")
 
+    def add_object(self, thing: Any, number: int) -> None:
+        """Write an object to the files of a part."""
+        path = self.path / f"{number:06}-{self._n_tables:06}.pickle"
+        try:
+            path.write_bytes(pickle.dumps(thing))
+        except OSError as error:
+            raise _spill_error(error, self.path) from error
+        self._n_tables += 1
+
+    def objects(self, number: int) -> Iterator[Any]:
+        """Yield the objects of a part, in the order in which they were added."""
+        for path in sorted(self.path.glob(f"{number:06}-*.pickle")):
+            yield pickle.loads(path.read_bytes())  # noqa: S301 - written by this process
+
     def close(self) -> None:
         """Remove the folder. Further calls do nothing: the number of the lock is used again."""
         lock, self._lock = self._lock, None
@@ -75,6 +92,11 @@ class SpillFolder:
         shutil.rmtree(self.path, ignore_errors=True)
         with suppress(OSError):
             self.path.parent.rmdir()
+
+
+def part_numbers(query_ids: pl.Series, n_parts: int) -> pl.Series:
+    """Return the part of each query. With a multiple of `n_parts`, parts are divided further."""
+    return query_ids.hash() % n_parts
 
 
 def remove_leftovers() -> None:

@@ -1,4 +1,4 @@
-"""The engine for runs that are larger than the memory limit, which are read in batches."""
+"""The engines for runs and gold that are larger than the memory limit, which are read in parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.engines.parts import Part
-from karat.match.gold_index import GoldParts, PreparedGold
+from karat.match.gold_index import GoldParts, PreparedGold, PreparedParts
 
 Result = TypeVar("Result")
 _MISSING_QUERIES = 50_000
@@ -54,6 +54,40 @@ class Batches:
         missing = np.flatnonzero(~seen.in_gold)
         for start in range(0, missing.size, _MISSING_QUERIES):
             yield Part(self._gold_parts.part(missing[start : start + _MISSING_QUERIES]), nothing)
+
+
+class PartitionedBatches:
+    """The engine for gold in parts: the run is partitioned in the same way."""
+
+    def __init__(self, gold: PreparedParts, source: RunSource) -> None:
+        self.gold = gold
+        self.source = source
+
+    def map(self, function: Callable[[Part], Result]) -> Iterator[Result]:
+        """Yield the result for each part of the run, and for the queries that only gold has."""
+        return iter(list(map(function, self._parts())))
+
+    def _parts(self) -> Iterator[Part]:
+        nothing: Run | None = None
+        only_in_gold = []
+        for number, runs in enumerate(self.source.partitions(self.gold.n_parts)):
+            gold = GoldParts(self.gold.part(number))
+            seen = _SeenQueries(gold)
+            for run in runs:
+                try:
+                    queries = seen.add(run.query_ids)
+                except _RepeatedQueryError as error:
+                    raise self.source.repeated_query(error.query) from None
+                nothing = run.only([]) if nothing is None else nothing
+                yield Part(gold.part(queries), run)
+            missing = np.flatnonzero(~seen.in_gold)
+            if missing.size and nothing is None:
+                only_in_gold.append(number)
+            elif missing.size and nothing is not None:
+                yield Part(gold.part(missing), nothing)
+        assert nothing is not None, "a file without results is an error"
+        for number in only_in_gold:
+            yield Part(self.gold.part(number), nothing)
 
 
 class _RepeatedQueryError(Exception):

@@ -7,7 +7,7 @@ and how the results of the parts are merged.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -21,6 +21,7 @@ from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.data_file import path_of
 from karat.data.gold import Gold
+from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.list_cut import ListCut
 from karat.data.run import Run
 from karat.data.run_source import RunSource
@@ -43,7 +44,7 @@ from karat.engines.parts import (
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
-from karat.match.gold_index import PreparedGold, prepare
+from karat.match.gold_index import PreparedGold, PreparedParts, are_hashes, warn_of_repeats
 from karat.match.id_overlap import (
     DocumentIds,
     Overlap,
@@ -132,12 +133,14 @@ class LocalSession:
         }
         """The files of gold, chunks and corpus; None for data that was passed in memory."""
         self.corpus = None if corpus is None else Corpus.open(corpus)
-        self.gold = Gold.open(gold)
-        if self.corpus is not None:
-            with _located_errors(path_of(gold)):
-                self.gold = self.gold.in_code_points(self.corpus)
-        _warn_of_contradictions(self.gold)
-        self.prepared = prepare(self.gold)
+        # Spark needs the whole gold, which it sends to its workers.
+        opened = Gold.open(gold) if options.engine == "spark" else open_gold(gold, self.memory)
+        with _located_errors(path_of(gold)):
+            self.prepared = _prepared(opened, self.corpus)
+        self.gold = self.prepared.gold
+        """The whole gold, or only its queries unless `has_whole_gold`."""
+        _warn_of_contradictions(self.prepared.contradictions)
+        warn_of_repeats(self.prepared)
         self.candidates = _gold_kinds(self.prepared) if measures is None else ()
         """The kinds of gold to choose default measures from; empty if measures were given."""
         if measures is None:
@@ -156,10 +159,21 @@ class LocalSession:
             _warn_of_wrong_lengths(self.gold)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
+    @property
+    def has_whole_gold(self) -> bool:
+        """Whether the judgments of gold are in memory."""
+        return not isinstance(self.prepared, PreparedParts)
+
     @cached_property
     def document_ids(self) -> DocumentIds:
         """The document ids of the spans of gold."""
         return DocumentIds.of(relevant_spans(self.gold)["doc_id"])
+
+    def gold_of(self, query_ids: Collection[str]) -> Gold:
+        """Return the gold of some queries."""
+        if isinstance(self.prepared, PreparedParts):
+            return self.prepared.only(query_ids)
+        return self.gold.only(*query_ids)
 
     def only(self, measures: Iterable[Measure]) -> LocalSession:
         """Return a copy of this session, restricted to the given measures."""
@@ -367,13 +381,10 @@ class LocalSession:
     @cached_property
     def _gold_has_hashes(self) -> bool:
         """Whether all ids of gold are hashes of texts."""
+        if isinstance(self.prepared, PreparedParts):
+            return self.prepared.has_hashes
         ids = self.gold.judgments["item_id"]
-        is_hash = f"^{frames.GENERATED_ID}$"
-        return (
-            bool(ids.len())
-            and bool(ids.head(100).str.contains(is_hash).all())
-            and bool(ids.str.contains(is_hash).all())
-        )
+        return bool(ids.len()) and are_hashes(ids)
 
     def _with_chunks_renamed(self) -> Plan:
         """Return the plan with the document ids of gold in its chunks."""
@@ -382,6 +393,12 @@ class LocalSession:
             return self.plan
         renamed = self.document_ids.renamed(chunks.frame["doc_id"].unique())
         return replace(self.plan, chunks=Chunks(with_renamed_documents(chunks.frame, renamed)))
+
+
+def _prepared(gold: Gold | PartitionedGold, corpus: Corpus | None) -> PreparedGold:
+    if isinstance(gold, PartitionedGold):
+        return PreparedParts(gold)
+    return PreparedGold(gold if corpus is None else gold.in_code_points(corpus))
 
 
 def _order(failure: Failure) -> tuple[int, str]:
@@ -474,9 +491,8 @@ def _unanswerable_notes(counts: dict[str, int], run: Run, settings: ListCut) -> 
     yield note
 
 
-def _warn_of_contradictions(gold: Gold) -> None:
+def _warn_of_contradictions(contradicting: pl.DataFrame) -> None:
     """Warn of queries that gold marks as unanswerable although it lists something to find."""
-    contradicting = gold.unanswerable_with_gold
     if contradicting.height:
         n_queries, query = contradicting["query_id"].n_unique(), contradicting["query_id"][0]
         warnings.warn(

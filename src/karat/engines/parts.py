@@ -24,6 +24,7 @@ from karat.errors import KaratError, KaratWarning
 from karat.live.failures import FailedQueries
 from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold
+from karat.match.hashed_ids import HashedIds
 from karat.match.id_overlap import Overlap, document_ids, overlap, with_renamed_documents
 from karat.measures import Plan, ScoreTable
 from karat.measures.families import FamilyInput, FamilyName, inputs_by_family
@@ -359,7 +360,7 @@ def _characters(
 class OverlapFinder:
     """A function that searches the lists of a part for each relevant id of the whole gold."""
 
-    relevant_ids: pl.Series
+    relevant_ids: pl.Series | HashedIds
     level: str
     lists: ListPreparation
 

@@ -262,7 +262,7 @@ def _trace_queries(
 ) -> Iterator[tuple[Key, Calculation]]:
     assert scores.scored_run is not None, "scores of a loaded run have a source"
     session = scores.scored_run.session
-    gold = PreparedGold(session.gold.only(*query_ids))
+    gold = PreparedGold(session.gold_of(query_ids))
     plan = replace(session.plan, measures=measures)
     rows = scores.table.frame.filter(pl.col("query_id").is_in(gold.query_ids.implode()))
     values = {

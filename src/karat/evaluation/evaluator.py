@@ -15,7 +15,7 @@ from karat.data.data_file import PathSource, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.engines.batches import Batches
+from karat.engines.batches import Batches, PartitionedBatches
 from karat.engines.local import LocalSession, ScoredRun
 from karat.engines.parts import Engine, OnePart, Part
 from karat.engines.scoring_options import ScoringOptions
@@ -27,6 +27,7 @@ from karat.evaluation.usage import load_note
 from karat.files import is_pipe
 from karat.live.failures import MAX_FAILED, failures
 from karat.live.protocol import Search
+from karat.match.gold_index import PreparedParts
 from karat.match.id_overlap import Overlap
 from karat.match.text import Matching
 from karat.measures import Measure
@@ -35,6 +36,8 @@ from karat.stats.clusters import cluster_labels
 from karat.steps import tracked
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
+_PIPE_EXPANSION = 4
+"""How many times as large as its table a run is while it is read and scored."""
 
 
 def evaluate(
@@ -328,6 +331,8 @@ class Evaluator:
     def _engine(self, source: RunSource) -> Engine:
         if self.engine == "spark" and (table := spark_table(source.data)) is not None:
             return SparkRun.of(self._session.gold, source.data, table)
+        if isinstance(self._session.prepared, PreparedParts):
+            return PartitionedBatches(self._session.prepared, source)
         if source.is_large:
             return Batches(self._session.prepared, source)
         return OnePart(Part(self._session.prepared, source.read()))
@@ -339,7 +344,7 @@ class Evaluator:
         """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""
         path = path_of(run)
         if path is not None:
-            return RunSource(Run.open(run) if is_pipe(path) else run, self._session.memory)
+            return RunSource(self._read_pipe(run) if is_pipe(path) else run, self._session.memory)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run) or is_spark_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve
@@ -353,6 +358,20 @@ class Evaluator:
             message = failures(result, "; failed queries are scored as if nothing was retrieved")
             warnings.warn(KaratWarning(message), stacklevel=4)
         return RunSource(result)
+
+    def _read_pipe(self, source: Any) -> Run:
+        """Read a run from a pipe, which cannot be read again and is therefore held in memory."""
+        run = Run.open(source)
+        size = run.results.estimated_size()
+        if size * _PIPE_EXPANSION > self._session.memory:
+            warnings.warn(
+                KaratWarning(
+                    f"{path_of(source)}: a run that comes through a pipe is held in memory, which "
+                    "takes more than the memory limit; write it to a file to read it in parts"
+                ),
+                stacklevel=4,
+            )
+        return run
 
     @property
     def _depth(self) -> int:
@@ -411,7 +430,7 @@ def _warn_of_missing_ids(scored: Sequence[ScoredRun], names: Sequence[str]) -> N
 def _missing_ids(kind: str, overlap: Overlap, place: str) -> str:
     """Return a message about ids of gold that are missing in a place."""
     n_found, n_ids = np.count_nonzero(overlap.found), overlap.found.size
-    missing = overlap.ids.filter(~overlap.found).head(3).to_list()
+    missing = overlap.first_ids(~overlap.found)
     found = f"only {n_found} of {n_ids} {kind} of gold appear"
     if not n_found:
         found = f"none of the {n_ids} {kind} of gold appears"

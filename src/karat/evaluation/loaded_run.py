@@ -34,20 +34,21 @@ class LoadedRun:
         """Load the run of some scores.
 
         Return None if the scores were read from a file, or if the run is larger than the memory
-        limit; a warning says so. Warnings about the run are not repeated.
+        limit, or gold is; a warning says so. Warnings about the run are not repeated.
         """
         if scores.scored_run is None:
             return None
-        if scores.scored_run.source.is_large:
+        session = scores.scored_run.session
+        if scores.scored_run.source.is_large or not session.has_whole_gold:
+            what = "the run" if session.has_whole_gold else "gold"
             warnings.warn(
                 KaratWarning(
-                    f"ranked lists and texts of run {scores.name!r} are not shown, because the run "
+                    f"ranked lists and texts of run {scores.name!r} are not shown, because {what} "
                     "is larger than the memory limit (--memory, memory=)"
                 ),
                 stacklevel=2,
             )
             return None
-        session = scores.scored_run.session
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KaratWarning)
             return cls(scores, session, session.as_scored(scores.scored_run.source.read()))

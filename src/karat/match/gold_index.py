@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -14,11 +14,13 @@ import numpy as np
 import polars as pl
 
 from karat.arrays import Flags, Ints
-from karat.data.frames import LARGEST_GRADE
+from karat.data.frames import GENERATED_ID, LARGEST_GRADE
 from karat.data.gold import Gold
+from karat.data.gold_source import PartitionedGold
 from karat.data.gold_tables import NO_EVIDENCE
 from karat.errors import InputError, KaratWarning, counted, for_example
 from karat.match.align import pair_hashes
+from karat.match.hashed_ids import HashedIds
 from karat.match.hits import Alternatives, RankedRows, ideal_rows
 
 if TYPE_CHECKING:
@@ -95,6 +97,16 @@ class PreparedGold:
         table = table.group_by("query", "item_id").agg(pl.col("grade").max())
         return table.with_columns(_hash_column(table))
 
+    @property
+    def repeats(self) -> int:
+        """How many judgments repeat one of the same query and item."""
+        return 0 if self.mapping is not None else self.gold.judgments.height - self.table.height
+
+    @property
+    def contradictions(self) -> pl.DataFrame:
+        """The queries without an answer that still have something to find."""
+        return self.gold.unanswerable_with_gold
+
     @cached_property
     def alternatives(self) -> Alternatives | None:
         """The groups of interchangeable items; `rank` holds row numbers of `table`, not ranks."""
@@ -138,7 +150,7 @@ class PreparedGold:
         return ideal_rows(self.query_ids.len(), query, grade)
 
     @cached_property
-    def relevant_ids(self) -> pl.Series:
+    def relevant_ids(self) -> pl.Series | HashedIds:
         """The distinct ids of all relevant items, or of all judged items if none is relevant."""
         judgments = self.gold.judgments
         relevant = judgments.filter(pl.col("grade") > 0)
@@ -161,6 +173,96 @@ class PreparedGold:
         grade = np.fromiter(values, np.int64, int(counts.sum()))
         numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
         return np.repeat(numbers, counts), grade
+
+
+class PreparedParts(PreparedGold):
+    """Gold in parts of whole queries, whose judgments are in temporary files.
+
+    It has what is known about the whole gold. The judgments are only in its parts.
+    """
+
+    def __init__(self, gold: PartitionedGold) -> None:
+        super().__init__(gold.queries)
+        self._parts = gold
+        self._facts = [_GoldFacts.of(part) for part in self.parts()]
+        self.has_hashes = all(part.has_hashes for part in self._facts)
+        """Whether all ids are hashes of texts."""
+
+    @property
+    def repeats(self) -> int:
+        """How many judgments repeat one of the same query and item."""
+        return sum(part.repeats for part in self._facts)
+
+    @property
+    def contradictions(self) -> pl.DataFrame:
+        """The queries without an answer that still have something to find."""
+        return pl.concat([part.contradictions for part in self._facts]).sort(
+            "query_id", maintain_order=True
+        )
+
+    @property
+    def n_parts(self) -> int:
+        """The number of the parts."""
+        return self._parts.n_parts
+
+    def part(self, number: int) -> PreparedGold:
+        """Return the gold of a part."""
+        return PreparedGold(self._parts.part(number))
+
+    def parts(self) -> Iterator[PreparedGold]:
+        """Yield the gold of each part."""
+        return map(self.part, range(self.n_parts))
+
+    def only(self, query_ids: Iterable[str]) -> Gold:
+        """Return the gold of some queries."""
+        return self._parts.only(*query_ids)
+
+    @cached_property
+    def judged(self) -> Flags:
+        """Which queries have a list of judgments, even an empty one."""
+        judged = self._parts.query_ids_judged
+        flags: Flags = self.query_ids.is_in(judged.implode()).to_numpy()
+        return flags
+
+    @cached_property
+    def largest_grade(self) -> int:
+        """The highest grade of all judgments, at least 1."""
+        return max(part.largest_grade for part in self._facts)
+
+    @cached_property
+    def relevant_ids(self) -> pl.Series | HashedIds:
+        """The distinct ids that `PreparedGold.relevant_ids` has, as hashes."""
+        return HashedIds(self._relevant_ids_of_parts)
+
+    def _relevant_ids_of_parts(self) -> Iterator[pl.Series]:
+        has_relevant = any(part.has_relevant for part in self._facts)
+        for part in self.parts():
+            judgments = part.gold.judgments
+            if has_relevant:
+                judgments = judgments.filter(pl.col("grade") > 0)
+            yield judgments["item_id"].unique()
+
+
+@dataclass(frozen=True)
+class _GoldFacts:
+    """What is known about gold apart from its judgments, for one part."""
+
+    repeats: int
+    has_hashes: bool
+    largest_grade: int
+    has_relevant: bool
+    contradictions: pl.DataFrame
+
+    @classmethod
+    def of(cls, part: PreparedGold) -> _GoldFacts:
+        judgments = part.gold.judgments
+        return cls(
+            part.repeats,
+            are_hashes(judgments["item_id"]),
+            part.largest_grade,
+            bool((judgments["grade"] > 0).any()),
+            part.contradictions,
+        )
 
 
 class GoldParts:
@@ -271,15 +373,28 @@ def _hash_column(table: pl.DataFrame) -> pl.Series:
     return pair_hashes(table["item_id"], query, np.ones(query.size, np.int64))
 
 
+def are_hashes(item_ids: pl.Series) -> bool:
+    """Return whether all ids are hashes of texts."""
+    is_hash = f"^{GENERATED_ID}$"
+    return bool(item_ids.head(100).str.contains(is_hash).all()) and bool(
+        item_ids.str.contains(is_hash).all()
+    )
+
+
 def prepare(gold: Gold) -> PreparedGold:
     """Index gold by query, and warn of items that are judged twice (the highest grade counts)."""
     prepared = PreparedGold(gold)
-    if prepared.mapping is None and (repeats := gold.judgments.height - prepared.table.height):
+    warn_of_repeats(prepared)
+    return prepared
+
+
+def warn_of_repeats(gold: PreparedGold) -> None:
+    """Warn of items that are judged twice."""
+    if repeats := gold.repeats:
         warnings.warn(
             KaratWarning(
                 f"found {counted(repeats, 'repeated judgment')} of the same query and item; "
                 "the highest grade counts"
             ),
-            stacklevel=2,
+            stacklevel=3,
         )
-    return prepared

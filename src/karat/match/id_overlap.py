@@ -18,6 +18,7 @@ import polars as pl
 from karat.arrays import Flags
 from karat.data.run import Run
 from karat.errors import InputError, counted
+from karat.match.hashed_ids import HashedIds
 
 _HINT = "use the same document ids in gold and run"
 
@@ -111,7 +112,7 @@ _EXAMPLES = 3
 class Overlap:
     """Which ids of gold occur anywhere in a run, in a part of it, or in several runs."""
 
-    ids: pl.Series
+    ids: pl.Series | HashedIds
     """The ids of gold: of relevant items, or of the documents of spans."""
     found: Flags
     is_document: Flags
@@ -135,6 +136,12 @@ class Overlap:
         """Whether more ids of gold are document ids of the run than ids of its items."""
         return bool(np.count_nonzero(self.is_document) > np.count_nonzero(self.found))
 
+    def first_ids(self, is_selected: Flags) -> list[str]:
+        """Return some of the selected ids of gold, as examples: the first by bytes."""
+        if isinstance(self.ids, pl.Series):
+            return self.ids.filter(is_selected).head(_EXAMPLES).to_list()
+        return self.ids.smallest(is_selected, _EXAMPLES)
+
     def merge(self, other: Overlap) -> Overlap:
         """Return which ids of gold occur in either part or run."""
         return Overlap(
@@ -145,9 +152,9 @@ class Overlap:
         )
 
 
-def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
+def overlap(gold_ids: pl.Series | HashedIds, run: Run) -> Overlap:
     """Search for each relevant id of gold in the lists of all queries."""
-    if run.lists is None:
+    if isinstance(gold_ids, HashedIds) or run.lists is None:
         first_ids = nsmallest(_EXAMPLES, run.segments.query_ids)
         return Overlap(
             gold_ids,
@@ -170,10 +177,12 @@ def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
     )
 
 
-def _occurs_in(gold_ids: pl.Series, run: Run, column: str) -> Flags:
+def _occurs_in(gold_ids: pl.Series | HashedIds, run: Run, column: str) -> Flags:
     """Return which ids of gold occur in a column of a run."""
     if column not in run.results.columns:
-        return np.zeros(gold_ids.len(), np.bool_)
+        return np.zeros(len(gold_ids), np.bool_)
+    if isinstance(gold_ids, HashedIds):
+        return gold_ids.are_in(run.results[column].drop_nulls())
     gold, retrieved = gold_ids.alias(column).to_frame(), run.results.select(column)
     common = gold.join(retrieved, on=column, how="semi").to_series()
     return gold_ids.is_in(common.implode()).to_numpy()

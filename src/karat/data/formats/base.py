@@ -42,6 +42,15 @@ class Format:
     folder: bool = False
     read_run_pieces: Callable[[DataFile], Iterator[RunPiece]] | None = None
     """Reads a run piece by piece; None if the file has to be read as a whole."""
+    read_gold_pieces: Callable[[DataFile], Iterator[Gold]] | None = None
+    """Reads judgments piece by piece; None if the file has to be read as a whole.
+
+    A query may be in several pieces. It raises `NotInPiecesError` for anything but judgments.
+    """
+
+
+class NotInPiecesError(Exception):
+    """The gold of a file has to be read as a whole."""
 
 
 @dataclass(frozen=True, eq=False)

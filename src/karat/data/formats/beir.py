@@ -5,7 +5,8 @@ The corpus in the same folder is not part of gold and is never opened here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -76,12 +77,24 @@ def kind(_: Source) -> Kind:
 def read_gold(source: DataFile) -> Gold:
     """Read a split; queries.jsonl may also have queries of other splits, which are ignored."""
     gold = table_files.TSV.read_gold(source)
+    queries = _query_data(source, gold.query_ids)
+    return Gold(gold.judgments, query_data=queries, name=_folder(source).name)
+
+
+def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
+    """Read a split block by block."""
+    assert table_files.TSV.read_gold_pieces is not None, "tables are read in pieces"
+    query_ids: set[str] = set()
+    for piece in table_files.TSV.read_gold_pieces(source):
+        query_ids.update(piece.query_ids)
+        yield replace(piece, query_data=None, name=_folder(source).name, recognised={})
+    yield Gold(query_data=_query_data(source, sorted(query_ids)), name=_folder(source).name)
+
+
+def _query_data(source: DataFile, query_ids: Iterable[str]) -> pl.DataFrame:
     file = queries_file(_folder(source))
     fields_by_query = {} if file is None else _read_queries(Source(file))
-    known_queries = queries_table(
-        {query: fields_by_query.get(query, {}) for query in gold.query_ids}
-    )
-    return Gold(gold.judgments, query_data=known_queries, name=_folder(source).name)
+    return queries_table({query: fields_by_query.get(query, {}) for query in query_ids})
 
 
 def read_run(source: Source) -> NoReturn:
@@ -159,4 +172,15 @@ def fields_of(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
     return fields
 
 
-FORMAT = Format("beir", (), sniff, kind, read_gold, read_run, write_gold, write_run, folder=True)
+FORMAT = Format(
+    "beir",
+    (),
+    sniff,
+    kind,
+    read_gold,
+    read_run,
+    write_gold,
+    write_run,
+    folder=True,
+    read_gold_pieces=read_gold_pieces,
+)

@@ -11,7 +11,7 @@ from collections.abc import Set
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
 from karat.data.formats.base import Format, Kind, unambiguous_kind
-from karat.data.formats.native_gold import read_gold, write_gold
+from karat.data.formats.native_gold import read_gold, read_gold_pieces, write_gold
 from karat.data.formats.native_run import read_run, read_run_pieces, write_run
 from karat.data.frames import OLD_CONTEXTS
 from karat.files import BYTE_ORDER_MARK, Source
@@ -72,4 +72,5 @@ FORMAT = Format(
     write_gold,
     write_run,
     read_run_pieces=read_run_pieces,
+    read_gold_pieces=read_gold_pieces,
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import IO, Annotated, Any
 
 import msgspec
@@ -12,7 +13,7 @@ import polars as pl
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import WriteReport
+from karat.data.formats.base import NotInPiecesError, WriteReport
 from karat.data.formats.json_lines import (
     DECODE_HINT,
     Header,
@@ -24,7 +25,9 @@ from karat.data.formats.json_lines import (
     check_depth,
     converted,
     decoded,
+    header_of,
     new_query_id,
+    numbered_blocks,
     raise_error,
     read_header,
     record_error,
@@ -101,6 +104,45 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
 def read_gold(source: DataFile, refuse: Refuse = raise_error) -> Gold:
     """Read native gold; `refuse` handles invalid spans and duplicate queries."""
     header, lines = read_header(source, "gold")
+    gold = _gold(_records(lines, source), header, source.error, refuse)
+    return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
+
+
+def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
+    """Read native gold block by block; every query is on one line."""
+    blocks = numbered_blocks(source)
+    header, lines, _ = header_of(next(blocks), source, "gold")
+    query_ids, names, hashed = dict[str, None](), dict[str, None](), Hashed()
+    fields: list[pl.DataFrame] = []
+    for block in chain([lines], blocks):
+        rows = _GoldRows(source.error, raise_error, query_ids, hashed)
+        for number, record in _records(block, source):
+            rows.add(number, record)
+        gold = rows.to_gold(header)
+        if gold.spans is not None or gold.evidence is not None or gold.any_of is not None:
+            raise NotInPiecesError
+        names |= dict.fromkeys(rows.field_names)
+        assert gold.query_data is not None, "native gold has a table of queries"
+        fields.append(gold.query_data)
+        recognised = source.columns.in_their_names(gold.recognised)
+        yield replace(gold, query_data=None, recognised=recognised)
+    if not query_ids:
+        read_gold(source)  # raises the error for a file without queries
+    _warn_of_fields(names, header)
+    hashed.warn("gold")
+    yield Gold(query_data=_joined_fields(fields, names), name=header.name)
+
+
+def _joined_fields(tables: list[pl.DataFrame], names: Iterable[str]) -> pl.DataFrame:
+    """Return the fields of all queries, in the order in which the fields occur in the file."""
+    try:
+        table = pl.concat(tables, how="diagonal")
+    except pl.exceptions.PolarsError as error:  # a field has several types
+        raise NotInPiecesError from error
+    return table.select("query_id", *(name for name in names if name in table.columns))
+
+
+def _records(lines: Numbered[bytes], source: DataFile) -> Iterator[tuple[int, Any]]:
     decode = msgspec.json.Decoder().decode
 
     def decode_once(line: bytes) -> Any:
@@ -108,10 +150,8 @@ def read_gold(source: DataFile, refuse: Refuse = raise_error) -> Gold:
         json.loads(line, object_pairs_hook=unique_keys)  # an item must not be judged twice
         return record
 
-    records = decoded(lines, decode_once, source)
-    renamed = ((number, source.columns.record(record)) for number, record in records)
-    gold = _gold(renamed, header, source.error, refuse)
-    return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
+    for number, record in decoded(lines, decode_once, source):
+        yield number, source.columns.record(record)
 
 
 def gold_of_records(
@@ -186,21 +226,32 @@ def _gold(records: Numbered[Any], header: Header, error: MakeError, refuse: Refu
     rows = _GoldRows(error, refuse)
     for number, record in records:
         rows.add(number, record)
-    names = dict.fromkeys(name for fields in rows.queries.values() for name in fields)
-    names.pop("answerable", None)
-    warn_of_misspelled_keys(names, RESERVED_KEYS - {"query"}, header.name)
+    _warn_of_fields(rows.field_names, header)
     rows.hashed.warn("gold")
     return rows.to_gold(header)
+
+
+def _warn_of_fields(names: Iterable[str], header: Header) -> None:
+    fields = [name for name in names if name != "answerable"]
+    warn_of_misspelled_keys(fields, RESERVED_KEYS - {"query"}, header.name)
 
 
 class _GoldRows:
     """The rows of the tables of gold, collected record by record."""
 
-    def __init__(self, error: MakeError, refuse: Refuse) -> None:
+    def __init__(
+        self,
+        error: MakeError,
+        refuse: Refuse,
+        query_ids: dict[str, None] | None = None,
+        hashed: Hashed | None = None,
+    ) -> None:
         self.error = error
         self.refuse = refuse
         self.queries: dict[str, dict[str, Any]] = {}
-        self.hashed = Hashed()
+        self.query_ids: dict[str, None] = {} if query_ids is None else query_ids
+        """The ids of all queries of the file so far."""
+        self.hashed = Hashed() if hashed is None else hashed
         self.judgments: list[tuple[str, str, int]] = []
         self.any_of: list[tuple[str, int, str]] = []
         self.spans: list[tuple[Any, ...]] = []
@@ -235,7 +286,8 @@ class _GoldRows:
         self.evidence += [(query, text) for text in line.evidence or ()]
 
     def _add_query(self, number: int, line: GoldLine, record: Mapping[str, Any]) -> str:
-        query = new_query_id(line.query_id, self.queries, number, self.error, self.refuse)
+        query = new_query_id(line.query_id, self.query_ids, number, self.error, self.refuse)
+        self.query_ids[query] = None
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # the column `text` has the query itself
@@ -282,6 +334,11 @@ class _GoldRows:
             start=span.start,
             end=span.end,
         )
+
+    @property
+    def field_names(self) -> list[str]:
+        """The fields of all queries, in the order of their first query."""
+        return list(dict.fromkeys(name for fields in self.queries.values() for name in fields))
 
     def to_gold(self, header: Header) -> Gold:
         """Build the tables."""

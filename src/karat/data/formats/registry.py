@@ -12,11 +12,18 @@ import polars as pl
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, table_files, trec
-from karat.data.formats.base import Format, RunPiece, WriteReport
+from karat.data.formats.base import Format, NotInPiecesError, RunPiece, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
-from karat.files import expand, refuse_unreadable, without_compression, writing, writing_folder
+from karat.files import (
+    expand,
+    path_is,
+    refuse_unreadable,
+    without_compression,
+    writing,
+    writing_folder,
+)
 
 # In the order of detection: formats with the most reliable signs first.
 FORMATS = (
@@ -81,6 +88,76 @@ def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> lis
     return [DataFile(file, columns) for file in paths]
 
 
+def combined_queries(parts: Sequence[Gold]) -> pl.DataFrame:
+    """Return the queries of several files; the first file with a query has its fields."""
+    return _combine([part.queries for part in parts]).unique(
+        "query_id", keep="first", maintain_order=True
+    )
+
+
+def gold_pieces(file: DataFile, name: str | None) -> Iterator[Gold]:
+    """Yield the judgments of a file in pieces; the last one has the fields of all queries.
+
+    A `NotInPiecesError` is raised if the file has to be read as a whole.
+    """
+    fmt = _format_of(file, name)
+    if fmt.read_gold_pieces is None:
+        raise NotInPiecesError
+    yield from fmt.read_gold_pieces(file)
+
+
+def run_files(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+    columns: Columns | None = None,
+) -> list[DataFile]:
+    """Return the files that a run consists of; all files of a folder are parts of one run."""
+    folder = Path(path)
+    beir.refuse_folder_as_run(folder)
+    if not path_is(Path.is_dir, folder):
+        return sources(path, columns)
+    paths = sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
+    files = [DataFile(entry, columns) for entry in paths if not entry.is_dir()]
+    if len(files) < len(paths):
+        subfolder = next(entry for entry in paths if entry.is_dir())
+        raise InputError(
+            f"the folder contains another folder, {subfolder.name}",
+            path=path,
+            hint="a folder of parts of a run contains only files; give one file, or a pattern such "
+            f"as '{folder / '**' / '*'}'",
+        )
+    if not files:
+        raise InputError(
+            "the folder contains no files", path=path, hint="give a file, or a folder of parts"
+        )
+    _refuse_mixed_folder(files, format, path)
+    return files
+
+
+def _refuse_mixed_folder(
+    files: list[DataFile], name: str | None, path: str | os.PathLike[str]
+) -> None:
+    """Raise an error unless all files of a folder may be parts of one run."""
+    by_format: dict[str, DataFile] = {}
+    for file in files:
+        by_format.setdefault(_format_of(file, name).name, file)
+    if len(by_format) > 1:
+        examples = [f"{file.path.name} ({fmt})" for fmt, file in by_format.items()]
+        raise InputError(
+            f"the folder contains files of different formats: {', '.join(examples)}",
+            path=path,
+            hint="give one file, or a pattern for the parts of one run, such as "
+            f"'{Path(path) / ('*' + files[0].path.suffix)}'",
+        )
+
+
+def name_of_parts(files: list[DataFile], path: str | os.PathLike[str]) -> str | None:
+    """Return the name of a run in several files or in a folder; None for a run in one file."""
+    if path_is(Path.is_dir, Path(path)):
+        return Path(path).resolve().name
+    return os.fspath(path) if len(files) > 1 else None
+
+
 def read_gold(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002
@@ -99,16 +176,14 @@ def gold_from(files: list[DataFile], formats: list[Format], path: str | os.PathL
     judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
-        query_data=_combine([part.queries for part in parts]).unique(
-            "query_id", keep="first", maintain_order=True
-        ),
+        query_data=combined_queries(parts),
         empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),
         spans=_combine_existing([part.spans for part in parts]),
         empty_spans=[query for part in parts for query in part.empty_spans],
         evidence=_combine_existing([part.evidence for part in parts]),
         empty_evidence=[query for part in parts for query in part.empty_evidence],
         any_of=_combine_existing([part.any_of for part in parts]),
-        offsets=_offsets(parts, path),
+        offsets=unit_of_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
         recognised={ours: name for part in parts for ours, name in part.recognised.items()},
@@ -120,9 +195,8 @@ def read_run(
     format: str | None = None,  # noqa: A002
     columns: Columns | None = None,
 ) -> Run:
-    """Read a run from a file, or from all files that match a glob pattern."""
-    beir.refuse_folder_as_run(Path(path))
-    files = sources(path, columns)
+    """Read a run from a file, or from all files in a folder or that match a pattern."""
+    files = run_files(path, format, columns)
     return run_from(files, [_format_of(file, format) for file in files], path)
 
 
@@ -145,9 +219,11 @@ def run_pieces(file: DataFile, name: str | None) -> Iterator[RunPiece]:
 
 def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Run:
     """Read a run from files, each in its format, and combine it."""
-    return combined_runs(
+    run = combined_runs(
         [fmt.read_run(file) for file, fmt in zip(files, formats, strict=True)], path
     )
+    name = name_of_parts(files, path)
+    return run if name is None else run.renamed(name)
 
 
 def combined_runs(parts: list[Run], path: str | os.PathLike[str]) -> Run:
@@ -171,7 +247,7 @@ def combined_runs(parts: list[Run], path: str | os.PathLike[str]) -> Run:
         attempts=_combine_existing([part.attempts for part in parts]),
         responses=_combine_existing([part.responses for part in parts]),
         candidates=_combine_candidates(parts),
-        offsets=_offsets(parts, path),
+        offsets=unit_of_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
         recognised={ours: name for part in parts for ours, name in part.recognised.items()},
@@ -203,7 +279,7 @@ def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None)
         return fmt.write_run(run, target)
 
 
-def _offsets(parts: Sequence[Gold | Run], path: str | os.PathLike[str]) -> str:
+def unit_of_offsets(parts: Sequence[Gold | Run], path: str | os.PathLike[str]) -> str:
     """Return the unit of the offsets, which must be the same in all parts."""
     units = sorted({part.offsets for part in parts})
     if len(units) > 1:

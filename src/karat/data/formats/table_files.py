@@ -33,6 +33,7 @@ from karat.data.formats import arrow_layout, parquet_layout
 from karat.data.formats.base import (
     Format,
     Kind,
+    NotInPiecesError,
     RunPiece,
     WriteReport,
     kind_of_contexts,
@@ -43,8 +44,8 @@ from karat.data.formats.base import (
 )
 from karat.data.formats.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.frames import RESULT_COLUMNS
-from karat.data.gold import Gold, gold_of_table
-from karat.data.gold_tables import TEXT_COLUMNS
+from karat.data.gold import Gold, gold_of_table, judgments_of_block
+from karat.data.gold_tables import TEXT_COLUMNS, FieldsByQuery
 from karat.data.ranking import ranked_by_rank
 from karat.data.run import Run, run_of_table, unranked_run_of_table
 from karat.errors import InputError
@@ -410,18 +411,39 @@ def suppress_panic_output() -> Iterator[None]:
 def polars_source(source: Source) -> Path | IO[bytes]:
     """Return a Parquet or Arrow file for Polars, after checking it for damage."""
     content = memory_map(source)
+    if _expanded_size(source, content) > source.expanded_limit:
+        raise source.too_expanded(source.expanded_limit)
+    return source.path if source.on_disk else io.BytesIO(content)
+
+
+def _expanded_size(source: Source, content: Buffer) -> int:
+    """Return the approximate size of the content in memory, after checking it for damage."""
     name = "Parquet" if content[:4] == b"PAR1" else "Arrow"
     layout = parquet_layout if name == "Parquet" else arrow_layout
     try:
-        size = layout.expanded_size(content)
+        size: int = layout.expanded_size(content)
     except DamagedLayoutError as error:
         raise source.error(
             f"the {name} file is damaged: {error}",
             hint="check that the file was written completely",
         ) from error
-    if size > source.expanded_limit:
-        raise source.too_expanded(source.expanded_limit)
-    return source.path if source.on_disk else io.BytesIO(content)
+    return size
+
+
+def size_in_memory(source: Source) -> int:
+    """Return about how many bytes the content of a Parquet or Arrow file takes as a table.
+
+    Rows with lists are read as Python objects, which take many times as much.
+    """
+    scan = pl.scan_parquet if source.head.startswith(b"PAR1") else pl.scan_ipc
+    size = _expanded_size(source, memory_map(source))
+    with damage_as_input_error(source, "Parquet or Arrow"):
+        schema = scan(source.path, glob=False).collect_schema()
+    return size * (_OBJECT_EXPANSION if any(map(_is_nested, schema.dtypes())) else 1)
+
+
+def _is_nested(dtype: pl.DataType) -> bool:
+    return dtype.is_nested()
 
 
 def memory_map(source: Source) -> Buffer:
@@ -454,12 +476,10 @@ def _binary_blocks(
 
     def blocks_of(source: DataFile) -> Iterator[LocatedTable]:
         with damage_as_input_error(source, name):
-            path = polars_source(source)
-            assert isinstance(path, Path), "only files on disk are read in blocks"
-            table = scan(path)
+            table = scan(source.path)
             n_rows = table.select(pl.len()).collect().item()
-        bytes_per_row = max(_EXPANSION * source.path.stat().st_size // max(n_rows, 1), 1)
-        size = max(min(BLOCK_BYTES * 4 // bytes_per_row, _MOST_ROWS), 1)
+        bytes_per_row = max(size_in_memory(source) // max(n_rows, 1), 1)
+        size = max(min(BLOCK_BYTES // bytes_per_row, _MOST_ROWS), 1)
         for start in range(0, n_rows, size):
 
             def locate(
@@ -469,13 +489,17 @@ def _binary_blocks(
 
             with damage_as_input_error(source, name):
                 block = table.slice(start, size).collect()
+            if sum(map(_text_bytes, block)) > source.expanded_limit:
+                raise source.too_expanded(source.expanded_limit)
+            source.n_read = source.path.stat().st_size * min(start + size, n_rows) // n_rows
             yield block, locate, None
 
     return blocks_of
 
 
-_EXPANSION = 5
-"""How many times as large a column may be in memory as in a compressed file."""
+_BINARY_NAMES = ("parquet", "arrow")
+_OBJECT_EXPANSION = 16
+"""How many times as large as a column of lists its Python objects are."""
 _MOST_ROWS = 1 << 20
 
 
@@ -545,6 +569,12 @@ def _format(
         if not n_rows:
             read_run(source)  # raises the error for a table without rows
 
+    def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
+        if name in _BINARY_NAMES and not is_seekable(source):
+            raise NotInPiecesError
+        blocks = map(partial(_in_our_names, source), read_blocks(source))
+        yield from _gold_pieces(source, blocks)
+
     def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         table = gold_table(gold, target, is_unsupported)
         write(table, file)
@@ -569,7 +599,26 @@ def _format(
         write_gold=write_gold,
         write_run=write_run,
         read_run_pieces=read_run_pieces,
+        read_gold_pieces=read_gold_pieces,
     )
+
+
+def _gold_pieces(source: DataFile, blocks: Iterator[LocatedTable]) -> Iterator[Gold]:
+    """Yield the judgments of each block, and then the fields of all queries."""
+    fields, first = FieldsByQuery(), None
+    for located in blocks:
+        first = (located[0].clear(), *located[1:]) if first is None else first
+        if located[0].height:
+            piece = convert_table(partial(judgments_of_block, name=source.name), located, source)
+            if piece is None:
+                raise NotInPiecesError
+            fields.add(piece[1], frames.query_id_column(located[0]))
+            recognised = source.columns.in_their_names(piece[0].recognised)
+            yield replace(piece[0], recognised=recognised)
+    if first is None or not fields.n_rows:
+        raise NotInPiecesError  # reading it as a whole raises the error for a table without rows
+    query_data = convert_table(lambda _, locate: fields.table(), first, source)  # noqa: ARG005
+    yield Gold(query_data=query_data, name=source.name)
 
 
 def _error_at(

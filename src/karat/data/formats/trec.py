@@ -95,6 +95,13 @@ def read_gold(source: DataFile) -> Gold:
     return Gold(_read(source, QRELS).select("query_id", "item_id", "grade"), name=source.name)
 
 
+def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
+    """Read qrels block by block."""
+    _refuse_the_other_kind(source, QRELS)
+    for frame in _read_blocks(source, QRELS):
+        yield Gold(frame.select("query_id", "item_id", "grade"), name=source.name)
+
+
 def read_run(source: DataFile) -> Run:
     """Read a run; the rank column is ignored, as in trec_eval."""
     _refuse_the_other_kind(source, RUN)
@@ -513,4 +520,5 @@ FORMAT = Format(
     write_gold,
     write_run,
     read_run_pieces=read_run_pieces,
+    read_gold_pieces=read_gold_pieces,
 )
