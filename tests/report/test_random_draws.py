@@ -83,15 +83,15 @@ def test_gate_states_the_number_of_draws(command, files):
 def test_page_states_the_draws_that_were_used():
     comparison = karat.compare(GOLD, RUNS, "RR")
     page = build_page(comparison.scores, comparison=comparison)
-    assert method_view(page).facts["random draws"] == f"100,000 draws for tests; seed {SEED}"
+    assert method_view(page).facts["seed"] == f"{SEED}, 100,000 draws for tests"
     verdict = gate(GOLD, NEW, "RR max_drop 0.5", baseline=OLD)
     facts = method_view(verdict_page(verdict, ReportOptions())).facts
-    assert facts["random draws"] == f"100,000 draws for tests; seed {SEED}"
+    assert facts["seed"] == f"{SEED}, 100,000 draws for tests"
 
 
 def test_page_without_random_draws_states_none():
     page = build_page([karat.evaluate(GOLD, NEW, "RR")])
-    assert "random draws" not in method_view(page).facts
+    assert method_view(page).facts["seed"] == str(SEED)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def method_view(page: Page) -> MethodView:
         "results used": str(scores.settings) or "the whole list of each query",
         "evidence matching": str(scores.matching) if scores.matching else "",
         "clusters": _clusters(scores),
-        "random draws": _random_draws(page),
+        "seed": _seed(page),
         "versions": _versions(),
     }
     return MethodView(
@@ -142,10 +142,10 @@ def method_view(page: Page) -> MethodView:
     )
 
 
-def _random_draws(page: Page) -> str:
-    """Return the seed and how many draws there are; empty if all numbers are exact."""
+def _seed(page: Page) -> str:
+    """Return the seed of the random draws, and how many draws the numbers of the page have."""
     summaries = [sheet.summary for sheet in (*page.sheets, *page.groups)]
-    parts = []
+    parts = [str(SEED)]
     if any("bca" in summary["method"] for summary in summaries if "method" in summary.columns):
         parts.append(f"{RESAMPLES:,} resamples for bootstrap intervals")
     draws: set[int] = set()
@@ -155,7 +155,7 @@ def _random_draws(page: Page) -> str:
         draws.update(check.draws for check in page.verdict.checks if check.draws is not None)
     if draws:
         parts.append(f"{format_counts(draws)} draws for tests")
-    return f"{', '.join(parts)}; seed {SEED}" if parts else ""
+    return ", ".join(parts)
 
 
 def _clusters(scores: Scores) -> str:
