@@ -36,6 +36,17 @@ def format_number(
     return amount(value) if is_amount else f"{value:.{digits}f}"
 
 
+def not_as_zero(value: float, formatted: str) -> str:
+    """Return a formatted number, with one significant digit if rounding made it zero.
+
+    Differences of many queries can be significant and tiny.
+
+    >>> not_as_zero(0.00042, "0.000"), not_as_zero(0.25, "0.250"), not_as_zero(0.0, "0.000")
+    ('0.0004', '0.250', '0.000')
+    """
+    return f"{value:.1g}" if value and not formatted.strip("-0.,") else formatted
+
+
 def amount(value: float) -> str:
     """Format an amount with two decimals, or with as many as needed for three significant digits.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
+import karat
+from karat.report.page.queries import query_sample
 from support.chromium import WATCH_FIRST_ROW, draw_charts, page_height, wait_for_first_row
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -42,3 +45,30 @@ def test_table_of_5000_queries_is_shown_soon(browser, report):
     page.close()
     # About 0.5 s on a quiet machine; `make shots` prints it.
     assert milliseconds < 6_000
+
+
+def test_page_states_that_it_lists_a_sample_of_many_queries(tmp_path, monkeypatch, opened):
+    monkeypatch.setattr(query_sample, "MOST_LISTED", 40)
+    monkeypatch.setattr(query_sample, "SAMPLE_SIZE", 20)
+    gold = {f"q{at:03}": ["a"] for at in range(60)}
+    runs = {
+        "old": {query: ["x", "a"] if at % 3 else ["x"] for at, query in enumerate(gold)},
+        "new": {query: ["x", "a"] if at % 2 else ["a"] for at, query in enumerate(gold)},
+    }
+    path = tmp_path / "sample.html"
+    with pytest.warns(karat.KaratWarning, match="of 60 queries"):
+        karat.compare(gold, runs, "RR").report(path)
+    page = opened(path)
+    statement = "of 60 queries: 10 of the most informative, and 10 chosen at random"
+    over_all = "Values, intervals and tests are over all queries"
+    for section in ("#queries", "#comparison"):
+        note = page.locator(f"{section} .sample")
+        expect(note).to_be_visible()
+        expect(note).to_contain_text(statement)
+        expect(note).to_contain_text(over_all)
+    expect(page.locator("#cutoffs .sample")).to_have_text(
+        "The curves by cutoff are drawn from 10 of 60 queries, chosen at random."
+    )
+    first = page.locator(".queries tbody tr").first
+    first.click()
+    expect(page.locator(".query-content").first).to_be_visible()

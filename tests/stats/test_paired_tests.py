@@ -366,9 +366,17 @@ def test_many_queries_have_a_hundred_draws_per_pair_at_least(monkeypatch):
     assert randomization(many)[0] == 1 / (11_000 + 1)
 
 
-def test_more_than_ten_thousand_queries_are_many():
-    many = np.random.default_rng(1).normal(0.5, 0.1, (10_001, 1))
+def test_more_than_fifty_thousand_queries_are_many():
+    many = np.random.default_rng(1).normal(0.5, 0.1, (50_001, 1))
     assert randomization(many)[0] == 1 / (DRAWS_OF_MANY + 1)
+
+
+@pytest.mark.parametrize(("n", "cells"), [(1, 100), (17, 100), (130, 64), (1_000, 5_000)])
+def test_sums_over_flipped_queries_do_not_depend_on_the_parts(monkeypatch, n, cells):
+    columns = np.rint(np.random.default_rng(n).normal(0, 1e6, (n, 3)))
+    expected = np.concatenate(list(coin_flips(n, 300))) @ columns
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", cells)
+    assert (np.concatenate(list(resampling.flipped_sums(columns, 300))) == expected).all()
 
 
 @pytest.mark.parametrize("cells", [100, 999, 5_000])

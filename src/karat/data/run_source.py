@@ -98,6 +98,11 @@ class RunSource:
         except InputError:  # not a file; if it should be one, reading it raises the error
             return False
 
+    @property
+    def fitting_share(self) -> float:
+        """About what share of the run fits into the memory limit."""
+        return min(self.memory / self._estimated_size, 1.0) if self.is_large else 1.0
+
     @cached_property
     def _estimated_size(self) -> int:
         """About how many bytes it takes to read the run as a whole and to score it."""

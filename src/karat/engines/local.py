@@ -182,6 +182,16 @@ class LocalSession:
         other.candidates, other.adds_usage = (), False
         return other
 
+    def only_queries(self, query_ids: Collection[str]) -> LocalSession:
+        """Return a copy of this session, restricted to some queries of gold.
+
+        The plan keeps what depends on the whole gold, such as the largest grade.
+        """
+        other = copy(self)
+        other.gold = self.gold_of(query_ids)
+        other.prepared = PreparedGold(other.gold)
+        return other
+
     @property
     def depends_on_runs(self) -> bool:
         """Whether the default measures depend on the runs."""

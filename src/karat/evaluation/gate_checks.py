@@ -12,7 +12,7 @@ from karat.arrays import Flags, Floats
 from karat.errors import InputError, counted
 from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Rule, plain_number
-from karat.format import probability
+from karat.format import not_as_zero, probability
 from karat.measures import Measure, ScoreTable, parse
 from karat.stats.groups import group_queries, select_queries
 from karat.stats.inference import infer
@@ -54,6 +54,8 @@ class Check:
     """How the bound was computed."""
     p: float | None = None
     """The one-sided p-value; None if too few queries differ."""
+    draws: int | None = None
+    """The number of random draws behind bound and p; None if they are exact."""
     differing: int = 0
     """The number of queries with different values in run and baseline."""
     clusters: int | None = None
@@ -150,7 +152,7 @@ class Check:
     def shown(self, value: float | None) -> str:
         """Format a number of this measure; a tiny one is not rounded to zero."""
         formatted = parse(self.rule.measure).format(value)
-        return f"{value:.1g}" if value and not formatted.strip("-0.,") else formatted
+        return formatted if value is None else not_as_zero(value, formatted)
 
     @property
     def guilt(self) -> str:
@@ -181,6 +183,7 @@ class Check:
                 "bound": self.bound,
                 "method": self.method,
                 "p": self.p,
+                "draws": self.draws,
                 "differing": self.differing,
                 "only_run": self.only_run,
                 "only_baseline": self.only_baseline,
@@ -300,6 +303,7 @@ def _check_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         bound=bound,
         method=interval.method,
         p=rule.p(inference),
+        draws=inference.draws,
         differing=both.n_differing,
         clusters=None if both.clusters is None else both.units,
         differing_clusters=None if both.clusters is None else both.n_units_differing,

@@ -30,16 +30,16 @@ class LoadedRun:
     """The run as it was scored: cut, renamed, converted to code points."""
 
     @classmethod
-    def of(cls, scores: Scores) -> LoadedRun | None:
-        """Load the run of some scores.
+    def of(cls, scores: Scores, query_ids: pl.Series | None = None) -> LoadedRun | None:
+        """Load the run of some scores, or only some of its queries.
 
-        Return None if the scores were read from a file, or if the run is larger than the memory
-        limit, or gold is; a warning says so. Warnings about the run are not repeated.
+        Return None if the scores were read from a file, or if the whole run or gold is larger than
+        the memory limit; a warning says so. Warnings about the run are not repeated.
         """
         if scores.scored_run is None:
             return None
-        session = scores.scored_run.session
-        if scores.scored_run.source.is_large or not session.has_whole_gold:
+        source, session = scores.scored_run.source, scores.scored_run.session
+        if query_ids is None and (source.is_large or not session.has_whole_gold):
             what = "the run" if session.has_whole_gold else "gold"
             warnings.warn(
                 KaratWarning(
@@ -49,9 +49,20 @@ class LoadedRun:
                 stacklevel=2,
             )
             return None
+        if query_ids is not None:
+            scores = scores_of_queries(scores, query_ids)
+            assert scores.scored_run is not None
+            session = scores.scored_run.session
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KaratWarning)
-            return cls(scores, session, session.as_scored(scores.scored_run.source.read()))
+            run = source.read() if query_ids is None else source.read_only(query_ids)
+            return cls(scores, session, session.as_scored(run))
+
+    def only(self, query_ids: pl.Series) -> LoadedRun:
+        """Return some of the queries of this run."""
+        scores = scores_of_queries(self.scores, query_ids)
+        assert scores.scored_run is not None
+        return LoadedRun(scores, scores.scored_run.session, self.run.only(query_ids))
 
     @property
     def gold(self) -> Gold:
@@ -100,3 +111,18 @@ class LoadedRun:
             measure: values[measure] if measure in values else table.value(measure)
             for measure in measures
         }
+
+
+def scores_of_queries(scores: Scores, query_ids: pl.Series) -> Scores:
+    """Return the scores of some queries, as if gold contained only these.
+
+    Counts remain those of all queries.
+    """
+    rows = scores.table.frame["query_id"].is_in(query_ids.implode()).arg_true()
+    table = scores.table.rows(rows)
+    queries = scores.queries.filter(pl.col("query_id").is_in(query_ids.implode()))
+    scored_run = scores.scored_run
+    if scored_run is not None:
+        session = scored_run.session.only_queries(query_ids)
+        scored_run = replace(scored_run, session=session, table=table, readings={})
+    return replace(scores, table=table, queries=queries, scored_run=scored_run)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from karat.format import DIGITS, format_number, probability
+from karat.format import DIGITS, format_number, not_as_zero, probability
 from karat.measures import Declaration, Measure, parse
 from karat.measures.families import COST
 from karat.report.document_model import Cell, Tone, Whisker
@@ -18,6 +18,8 @@ BETTER, WORSE = "▲", "▼"
 DASH = "–"
 """What is shown where there is no value."""
 _LARGE_CHANGE = 2.0
+_ROUNDING = 1e-12
+"""Two means may differ by so much only because sums are rounded."""
 _MILLION = 1_000_000
 _AMOUNTS = (
     "value",
@@ -58,13 +60,20 @@ def format_difference(value: float | None, measure: str) -> str:
 
     >>> format_difference(0.25, "RR"), format_difference(-0.00123, "cost.mean")
     ('+0.250', '-0.00123')
-    >>> format_difference(0.0, "RR"), format_difference(None, "RR")
-    ('0.000', '–')
+    >>> format_difference(0.0, "RR"), format_difference(None, "RR"), format_difference(2e-4, "RR")
+    ('0.000', '–', '+0.0002')
     """
     if value is None:
         return DASH
     sign = "+" if value > 0 else "-" if value < 0 else ""
-    return sign + format_value(abs(value), measure)
+    return sign + format_size(abs(value), measure)
+
+
+def format_size(size: float | None, measure: str) -> str:
+    """Format the size of a difference; rounding does not make it zero."""
+    if size is None or size <= _ROUNDING:
+        return format_value(size, measure)
+    return not_as_zero(size, format_value(size, measure))
 
 
 def change(share: float | None) -> str:

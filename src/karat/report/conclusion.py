@@ -11,7 +11,7 @@ from karat.report.cells import (
     BETTER,
     WORSE,
     format_counts,
-    format_value,
+    format_size,
     measure_named,
     readable,
     significance_mark,
@@ -184,7 +184,7 @@ def _gap(size: float, measure: str) -> str:
     size = readable({"measure": measure, "value": size})["value"]
     label = table_label(measure)
     unit = f" {label.split(' [')[1].removesuffix(']')} of" if " [" in label else ""
-    return format_value(size, measure) + unit
+    return format_size(size, measure) + unit
 
 
 def _differing(row: PairRow) -> str:
@@ -210,7 +210,7 @@ def _evidence(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:
 def _distance(lead: float, row: PairRow) -> str:
     """Return how far a run is ahead of or behind the other run of a pair."""
     is_ahead = measure_named(row["measure"]).is_better(lead, 0.0)
-    size = format_value(abs(lead), row["measure"])
+    size = format_size(abs(lead), row["measure"])
     return f"{size} {'ahead' if is_ahead else 'behind'}" if lead else "no difference"
 
 

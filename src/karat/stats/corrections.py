@@ -23,6 +23,9 @@ TITLES = {
     "none": "nothing",
 }
 DRAWS = 10_000
+MANY_QUERIES = 50_000
+DRAWS_OF_MANY = 500
+"""Above MANY_QUERIES there are fewer draws: each shuffles the values of every query."""
 _BLOCK_CELLS = 1 << 20
 
 
@@ -42,9 +45,15 @@ def correct(p: Floats, how: str) -> Floats:
     return corrected
 
 
-def tukey(values: Floats, draws: int = DRAWS) -> Floats:
+def tukey_draws(n_queries: int) -> int:
+    """Return the number of draws of Tukey's test."""
+    return DRAWS if n_queries <= MANY_QUERIES else DRAWS_OF_MANY
+
+
+def tukey(values: Floats, draws: int | None = None) -> Floats:
     """Return the p-value of each pair of runs, for a matrix of one row per query."""
     n, k = values.shape
+    draws = tukey_draws(n) if draws is None else draws
     rounded, _ = to_integers(values.reshape(-1, 1))
     table = rounded.reshape(n, k)
     total = table.sum(axis=0)

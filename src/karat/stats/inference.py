@@ -7,18 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from karat.arrays import Floats
+from karat.arrays import Floats, Ints
 from karat.stats.intervals import CONFIDENCE, Interval, student_reach, weight_limit
 from karat.stats.paired_tests import Flips, sign_flips, t_test, too_few, wilcoxon_test
 from karat.stats.pairs import Pair
+from karat.stats.quantiles import resampled_differences
 from karat.stats.resampling import (
     all_sign_patterns,
-    clustered_quantiles,
     coin_flips,
-    combine_rows,
-    resamples,
     row_blocks,
 )
 from karat.stats.samples import RELATIVE_ROUNDING
@@ -28,6 +25,9 @@ TESTS = ("randomization", "t", "wilcoxon")
 FEW_GEOMETRIC = 50
 """With fewer queries, the interval of a geometric mean is too narrow and is marked."""
 _SWAP_DRAWS = 10_000
+_MANY_SWAPPED = 10_000
+_SWAPPED_OF_MANY = 64
+"""If more queries than _MANY_SWAPPED differ, only the values of so many are swapped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,15 @@ class Inference:
     flips: Flips | None = None
     resampled: Floats | None = None
     """The resampled differences, if the measure is a quantile."""
+    swaps: int | None = None
+    """The number of random swaps, if the measure is a maximum and p is not exact."""
+
+    @property
+    def draws(self) -> int | None:
+        """The number of random draws behind p and the interval; None if they are exact."""
+        if self.resampled is not None:
+            return self.resampled.size
+        return self.swaps if self.flips is None else self.flips.draws
 
     def p_above(self, shift: float) -> float | None:
         """Return the one-sided p-value against a difference of at most `shift`.
@@ -166,19 +175,11 @@ def _infer_quantile(pair: Pair, confidence: float) -> Inference:
     if pair.difference is None or not pair.n:
         return Inference(pair, Interval(), p)
     if pair.a.share is None:
-        return Inference(pair, Interval(), p | {"randomization": swap_test(pair)})
+        p["randomization"], swaps = swap_test(pair)
+        return Inference(pair, Interval(), p, swaps=swaps)
     if not pair.n_differing:
         return Inference(pair, Interval(None, None, "few"), p | {"randomization": 1.0})
-    if pair.clusters is not None:
-        resampled = clustered_quantiles(pair.b) - clustered_quantiles(pair.a)
-    else:
-        resampled = np.concatenate(
-            [
-                combine_rows(pair.b, pair.b.values[rows])
-                - combine_rows(pair.a, pair.a.values[rows])
-                for rows in resamples(pair.n)
-            ]
-        )
+    resampled = resampled_differences(pair.a, pair.b)
     # The k-th smallest value is above 0, or the k-th largest below 0, exactly if p < α.
     n = resampled.size
     k = max(math.ceil((1 - confidence) * (n + 1) / 2 - 1e-9) - 1, 1)
@@ -192,27 +193,49 @@ def _infer_quantile(pair: Pair, confidence: float) -> Inference:
     return Inference(pair, Interval(low, high, "percentile", rounding), p, resampled=resampled)
 
 
-def swap_test(pair: Pair, draws: int = _SWAP_DRAWS) -> float:
+def swap_test(pair: Pair, draws: int = _SWAP_DRAWS) -> tuple[float, int | None]:
     """Return the p-value of a difference of maxima, by swapping the values of the runs.
 
-    The values of a cluster are swapped together.
+    The values of a cluster are swapped together. The second number is that of the random draws;
+    None if all ways to swap are used.
     """
-    differ = pair.value_differences != 0
+    differ = np.flatnonzero(pair.value_differences != 0)
     labels = pair.query_ids if pair.clusters is None else pair.clusters
-    units = labels.filter(pl.Series(differ)).rank("dense").to_numpy().astype(np.int64) - 1
+    units = labels.gather(differ).rank("dense").to_numpy().astype(np.int64) - 1
+    # Values that do not differ stay where they are.
+    kept_a, kept_b = (
+        sample.values[pair.value_differences == 0].max(initial=-math.inf)
+        for sample in (pair.a, pair.b)
+    )
+    if units.max(initial=-1) >= _MANY_SWAPPED:
+        differ, units = _with_largest(pair, differ, units)
+    one, other = pair.a.values[differ], pair.b.values[differ]
     n = int(units.max(initial=-1)) + 1
     exact = 1 << min(n, 62) <= draws
     blocks = iter([all_sign_patterns(n)]) if exact else coin_flips(n, draws)
     least = abs(pair.difference or 0.0) * (1 - 1e-9)
     n_reached = 0
     for flips in blocks:
-        # The blocks have a size for the differing queries; split them for the values of all.
-        for rows in row_blocks(len(flips), pair.n):
-            swap = flips[rows][:, units] == 1
-            a: Floats = np.tile(pair.a.values, (len(swap), 1))
-            b: Floats = np.tile(pair.b.values, (len(swap), 1))
-            a[:, differ] = np.where(swap, pair.b.values[differ], pair.a.values[differ])
-            b[:, differ] = np.where(swap, pair.a.values[differ], pair.b.values[differ])
-            differences = np.abs(combine_rows(pair.b, b) - combine_rows(pair.a, a))
-            n_reached += int(np.count_nonzero(differences >= least))
-    return n_reached / (1 << n) if exact else (n_reached + 1) / (draws + 1)
+        # The blocks have a size for the units; split them for the values of all.
+        for block in row_blocks(len(flips), differ.size):
+            swap = flips[block][:, units] == 1
+            a = np.where(swap, other, one).max(axis=1, initial=kept_a)
+            b = np.where(swap, one, other).max(axis=1, initial=kept_b)
+            n_reached += int(np.count_nonzero(np.abs(b - a) >= least))
+    if exact:
+        return n_reached / (1 << n), None
+    return (n_reached + 1) / (draws + 1), draws
+
+
+def _with_largest(pair: Pair, differ: Ints, units: Ints) -> tuple[Ints, Ints]:
+    """Return the queries of the units with the largest values, and the numbers of their units.
+
+    Both runs get the larger value of one of 64 units, except in one draw of 2^63. So no value of
+    another unit is a maximum.
+    """
+    of_unit = np.full(int(units.max()) + 1, -math.inf)
+    larger = np.maximum(pair.a.values, pair.b.values)[differ]
+    np.maximum.at(of_unit, units, larger)
+    kept = np.sort(np.argsort(-of_unit, kind="stable")[:_SWAPPED_OF_MANY])
+    is_kept = np.isin(units, kept)
+    return differ[is_kept], np.searchsorted(kept, units[is_kept])

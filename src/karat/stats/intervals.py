@@ -12,7 +12,7 @@ import numpy as np
 
 from karat.arrays import Flags
 from karat.stats.clusters import clustered_error
-from karat.stats.resampling import bca_interval, resampled_sums, to_integers
+from karat.stats.resampling import RESAMPLES, bca_interval, resampled_sums, to_integers
 from karat.stats.samples import Sample, deviation
 
 CONFIDENCE = 0.95
@@ -32,11 +32,11 @@ METHODS = {
     "flips": "inversion of the sign-flip test",
     "few": "Clopper-Pearson limits (too few queries differ)",
     "logit-t": "Student's t on the logit scale",
-    "bca": "BCa bootstrap over queries, 10,000 resamples",
+    "bca": "BCa bootstrap over queries, {resamples:,} resamples",
     "t": "Student's t over queries",
     "wilson": "Wilson's score interval",
     "order": "order statistics",
-    "percentile": "percentile bootstrap over queries, 10,000 resamples, also used for p",
+    "percentile": "percentile bootstrap over queries, {resamples:,} resamples, also used for p",
     "equal": "all values are equal",
 }
 """Descriptions of the methods."""
@@ -46,13 +46,17 @@ _CLUSTERED_METHODS = {
     "logit-t": "cluster-robust t on the logit scale",
     "t": "cluster-robust t",
     "order": "order statistics between cluster-robust limits of the share",
-    "percentile": "percentile bootstrap over clusters, 10,000 resamples, also used for p",
+    "percentile": "percentile bootstrap over clusters, {resamples:,} resamples, also used for p",
 }
 
 
-def describe_method(method: str, *, clustered: bool = False) -> str:
-    """Return the description of a method, for queries or for clusters of queries."""
-    return (METHODS | _CLUSTERED_METHODS if clustered else METHODS)[method]
+def describe_method(method: str, *, clustered: bool = False, resamples: int = RESAMPLES) -> str:
+    """Return the description of a method, for queries or for clusters of queries.
+
+    `resamples` is the number of resamples, if the method draws any.
+    """
+    texts = METHODS | _CLUSTERED_METHODS if clustered else METHODS
+    return texts[method].format(resamples=resamples)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import polars as pl
 from karat.arrays import Floats, Ints
 from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.stats.clusters import clustered_error
-from karat.stats.resampling import all_sign_patterns, coin_flips
+from karat.stats.resampling import all_sign_patterns, flipped_sums
 from karat.stats.samples import RELATIVE_ROUNDING, Sample, deviation
 from karat.steps import tracked
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_EXACT = 50
 """Up to this many differences, Wilcoxon's test is exact."""
 DRAWS = 100_000
-MANY_QUERIES = 10_000
+MANY_QUERIES = 50_000
 DRAWS_OF_MANY = 10_000
 """Above MANY_QUERIES there are fewer draws: p is nearly normal then, and draws are expensive."""
 DRAWS_PER_PAIR = 100
@@ -155,6 +155,11 @@ class Flips:
     """Whether the mean difference is 0."""
 
     @property
+    def draws(self) -> int | None:
+        """The number of random draws; None if all possible sign patterns are used."""
+        return None if self.exact else self.low.size
+
+    @property
     def _extra(self) -> int:
         """The observed data count as one more draw, unless the draws already include them."""
         return 0 if self.exact else 1
@@ -247,10 +252,9 @@ class _Columns:
             return np.zeros((0, 0))
         table = np.column_stack(self._columns)
         sums, start = np.empty((table.shape[1], draws)), 0
-        blocks = tracked(coin_flips(self.ids.len(), draws), "drawing samples", draws, size=len)
-        for flips in blocks:
-            sums[:, start : start + len(flips)] = (flips @ table).T
-            start += len(flips)
+        for block in tracked(flipped_sums(table, draws), "drawing samples", draws, size=len):
+            sums[:, start : start + len(block)] = block.T
+            start += len(block)
         return sums
 
 

@@ -46,6 +46,7 @@ PAIRS: dict[str, type[pl.DataType]] = {
     "p_t": pl.Float64,
     "p_wilcoxon": pl.Float64,
     "detectable": pl.Float64,
+    "draws": pl.Int64,
 }
 CLUSTERS: dict[str, type[pl.DataType]] = {"clusters": pl.Int64, "clusters_differing": pl.Int64}
 """Further columns if queries are clustered: the clusters, and those on which the runs differ."""
@@ -195,6 +196,7 @@ def _comparison_rows(
                 "p_corrected": None,
                 **{f"p_{test}": value for test, value in inference.p.items()},
                 "detectable": None if spread is None else detectable_difference(spread, p.units),
+                "draws": inference.draws,
                 "clusters": p.units,
                 "clusters_differing": p.n_units_differing,
             }

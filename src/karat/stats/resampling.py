@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.arrays import Floats, Ints
-from karat.stats.samples import Sample
 
 SEED = 20261115
 RESAMPLES = 10_000
@@ -35,23 +34,31 @@ def random_integers(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -
     return drawn.reshape(shape)
 
 
-def resamples(n: int) -> Iterator[Ints]:
+def random_shares(bits: np.random.PCG64, count: int) -> Floats:
+    """Draw numbers between 0 and 1, both excluded."""
+    raw = bits.random_raw(count).astype(np.uint64, copy=False) >> np.uint64(11)
+    return (raw.astype(np.float64) + 0.5) * 2.0**-53
+
+
+def resamples(n: int, draws: int | None = None) -> Iterator[Ints]:
     """Draw n of n queries with replacement, RESAMPLES times; yield blocks of rows."""
     bits = np.random.PCG64(SEED)
     columns = n + n % 2  # rows of even length use whole 64-bit words
-    for rows in _block_sizes(RESAMPLES, columns):
+    for rows in _block_sizes(RESAMPLES if draws is None else draws, columns, least=1):
         yield random_integers(bits, n, (rows, columns))[:, :n]
+
+
+def counts_in(drawn: Ints) -> Ints:
+    """Return how often each of n queries occurs in each row of n drawn queries."""
+    n = drawn.shape[1]
+    flat = np.bincount((drawn + np.arange(len(drawn))[:, None] * n).ravel(), minlength=drawn.size)
+    return flat.reshape(drawn.shape)
 
 
 @lru_cache(maxsize=2)
 def draw_counts(n: int) -> NDArray[np.uint16]:
     """Return how often each resample contains each query; cached, since all measures use it."""
-    blocks = []
-    for drawn in resamples(n):
-        rows = np.arange(len(drawn))[:, None]
-        flat = np.bincount((drawn + rows * n).ravel(), minlength=drawn.size)
-        blocks.append(flat.reshape(drawn.shape).astype(np.uint16))
-    return np.concatenate(blocks)
+    return np.concatenate([counts_in(drawn).astype(np.uint16) for drawn in resamples(n)])
 
 
 def resampled_sums(columns: Floats) -> Floats:
@@ -70,24 +77,45 @@ def coin_flips(n: int, draws: int) -> Iterator[Floats]:
         yield np.unpackbits(raw.reshape(rows, -1), axis=1, count=n).astype(np.float64)
 
 
+def flipped_sums(columns: Floats, draws: int) -> Iterator[Floats]:
+    """Yield blocks of draws: the sum of each column of integers over the flipped queries.
+
+    The flips are those of `coin_flips`. They are unpacked in parts of some queries: a block of all
+    of a million queries does not fit into the cache, which is five times as slow.
+    """
+    bits = np.random.PCG64(SEED)
+    n = len(columns)
+    words = -(-n // 64)
+    for rows in _block_sizes(draws, n):
+        raw = bits.random_raw(rows * words).astype("<u8", copy=False).view(np.uint8)
+        packed = raw.reshape(rows, -1)
+        sums = np.zeros((rows, columns.shape[1]))
+        step = max(_BLOCK_CELLS // rows // 8, 1)
+        for first in range(0, packed.shape[1], step):
+            part = columns[8 * first : 8 * (first + step)]
+            flips = np.unpackbits(packed[:, first : first + step], axis=1, count=len(part))
+            sums += flips.astype(np.float64) @ part
+        yield sums
+
+
 def all_sign_patterns(n: int) -> Floats:
     """Return all 2^n rows of n zeros and ones."""
     numbers = np.arange(1 << n)[:, None]
     return ((numbers >> np.arange(n)) & 1).astype(np.float64)
 
 
-def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+def row_blocks(rows: int, columns: int, least: int = _BLOCK_ROWS) -> Iterator[slice]:
     """Split the rows of a matrix into blocks that fit into the cache, of at least a few rows.
 
     A matrix product reads the whole other matrix once per block, so blocks of one row are slow.
     """
-    step = max(_BLOCK_ROWS, _BLOCK_CELLS // max(columns, 1))
+    step = max(least, _BLOCK_CELLS // max(columns, 1))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
 
-def _block_sizes(rows: int, columns: int) -> Iterator[int]:
-    for block in row_blocks(rows, columns):
+def _block_sizes(rows: int, columns: int, least: int = _BLOCK_ROWS) -> Iterator[int]:
+    for block in row_blocks(rows, columns, least):
         yield block.stop - block.start
 
 
@@ -146,32 +174,3 @@ def _acceleration(without_each: Floats) -> float:
     scaled = np.ldexp(differences, -exponent).tolist()
     denominator = 6 * math.fsum(d * d for d in scaled) ** 1.5
     return math.fsum(d * d * d for d in scaled) / denominator if denominator else 0.0
-
-
-def clustered_quantiles(sample: Sample) -> Floats:
-    """Return the quantile of the sample for each resample of whole clusters."""
-    assert sample.share is not None
-    order = np.argsort(sample.values, kind="stable")
-    values, clusters = sample.values[order], sample.clusters
-    assert clusters is not None
-    counts = draw_counts(sample.units)
-    quantiles = np.empty(len(counts))
-    for block in row_blocks(len(counts), sample.n):
-        # How many of the resampled values are at most the first, second, … value.
-        up_to = np.cumsum(counts[block][:, clusters[order]], axis=1, dtype=np.int64)
-        position = (up_to[:, -1] - 1) * sample.share
-        below = np.floor(position).astype(np.int64)
-        low, high = (
-            values[np.minimum((up_to <= rank[:, None]).sum(axis=1), sample.n - 1)]
-            for rank in (below, below + 1)
-        )
-        quantiles[block] = low + (position - below) * (high - low)
-    return quantiles
-
-
-def combine_rows(sample: Sample, rows: Floats) -> Floats:
-    """Return the quantile of the sample, or the maximum, for each row of values."""
-    if sample.share is None:
-        maxima: Floats = rows.max(axis=1)
-        return maxima
-    return np.quantile(rows, sample.share, axis=1)

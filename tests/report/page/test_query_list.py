@@ -17,7 +17,8 @@ from karat.measures.families import BY_GOLD
 from karat.report.page.data import QueryDetail, QueryLists, RunDetail
 from karat.report.page.queries import ranked_lists
 from karat.report.page.queries.gold_kinds import GOLD_KINDS
-from karat.report.page.queries.query_table import informative_queries, load_queries
+from karat.report.page.queries.informative import informative_queries
+from karat.report.page.queries.query_table import load_queries
 from oracles import query_list as oracle
 from support.effort import FULL, examples
 from support.errors import refused

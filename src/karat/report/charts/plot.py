@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat import checks
-from karat.errors import InputError
+from karat.errors import InputError, KaratWarning
 from karat.evaluation.history import History
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
@@ -23,6 +24,7 @@ from karat.report.charts.theme import Palette
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
 from karat.report.page.model import ChartData
 from karat.report.page.queries.gold_kinds import GOLD_KINDS, first_gold_measure
+from karat.report.page.queries.query_sample import QuerySample
 from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:
@@ -117,13 +119,21 @@ def _require_altair() -> None:
 
 def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> ChartData:
     """Return the data of one kind of chart; runs are loaded only if it needs ranked lists."""
-    runs = {score.name: run for score in scores if (run := LoadedRun.of(score)) is not None}
+    sample = QuerySample.of(scores) if _any_is_large(scores) else None
+    loaded = {
+        score.name: LoadedRun.of(score, None if sample is None else sample.random_ids(score))
+        for score in scores
+    }
+    runs = {name: run for name, run in loaded.items() if run is not None}
     if not runs:
         raise InputError(
             f"a chart of kind {kind!r} needs the ranked lists, which saved scores do not contain",
             field="plot",
             hint=f"evaluate the run again, then call plot({kind!r})",
         )
+    if sample is not None:
+        text = f"the chart is drawn from {sample.of_charts}, because of the memory limit"
+        warnings.warn(KaratWarning(f"{text} (--memory, memory=)"), stacklevel=2)
     if kind in _LATENCY_KINDS:
         return ChartData(latencies=latencies(runs))
     if kind == "cost":
@@ -134,3 +144,8 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
         )
     by_depth, by_recall = curves(runs)
     return ChartData(curves=by_depth, precision_recall=by_recall)
+
+
+def _any_is_large(scores: Sequence[Scores]) -> bool:
+    runs = [score.scored_run for score in scores]
+    return any(run.source.is_large for run in runs if run is not None)

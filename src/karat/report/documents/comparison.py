@@ -19,6 +19,7 @@ from karat.report.cells import (
     difference_cell,
     format_counts,
     format_difference,
+    format_size,
     format_value,
     interval_text,
     measure_named,
@@ -39,7 +40,7 @@ from karat.report.documents.scores import (
     unjudged_rows,
 )
 from karat.report.sheet import interval_methods, remarks
-from karat.stats import corrections
+from karat.stats import corrections, paired_tests
 from karat.stats.groups import FEW
 from karat.stats.intervals import describe_method
 from karat.stats.power import ALPHA, POWER
@@ -248,7 +249,7 @@ def _tested_cells(sheet: ComparisonSheet, row: Row) -> list[Cell]:
     ]
     if sheet.wide:
         effect = DASH if row["effect"] is None else f"{row['effect']:+.2f}"
-        cells += [p_cell(row["p"]), Cell(effect), Cell(format_value(row["detectable"], measure))]
+        cells += [p_cell(row["p"]), Cell(effect), Cell(format_size(row["detectable"], measure))]
     return cells
 
 
@@ -452,13 +453,15 @@ def method_notes(sheet: ComparisonSheet, *, direction: bool = True) -> list[str]
     n = count_tests(sheet.pairs)
     queries = format_counts(sheet.pairs["n"])
     noun = "query" if queries == "1" else "queries"
-    sentence = f"p: two-sided {TESTS[comparison.test]} over {queries} {noun}"
+    sentence = f"p: two-sided {TESTS[comparison.test]}{_draws(sheet)} over {queries} {noun}"
     if _is_clustered(sheet):
         sentence += f" in {format_counts(sheet.pairs['clusters'])} clusters"
     if n > 1 and comparison.correction == "none":
         sentence += f", not corrected for {n:,} pairs"
     elif n > 1:
         sentence += f", corrected by {corrections.TITLES[comparison.correction]} over {n:,} pairs"
+        if comparison.correction == "tukey":
+            sentence += f" ({corrections.tukey_draws(_most_queries(sheet)):,} random draws)"
         sentence += ", separately for each measure; intervals are not corrected"
     details = [sentence, *_group_correction(sheet)]
     if direction:
@@ -469,6 +472,35 @@ def method_notes(sheet: ComparisonSheet, *, direction: bool = True) -> list[str]
         details.append("dz: mean difference divided by its standard deviation over queries")
         details.append(f"MDE: smallest difference that could have been detected ({_POWER})")
     return details
+
+
+def _most_queries(sheet: ComparisonSheet) -> int:
+    """Return the largest number of queries, or of clusters, of a pair."""
+    column = "clusters" if "clusters" in sheet.pairs.columns else "n"
+    counts: list[int] = sheet.pairs[column].to_list()
+    return max(counts)
+
+
+def _draws(sheet: ComparisonSheet) -> str:
+    """Return how many random draws the test has; empty if it has none.
+
+    The notes on intervals state the number of resamples of quantiles, which are tested with them.
+    """
+    if sheet.comparison.test != "randomization":
+        return ""
+    draws = sheet.pairs.filter(pl.col("method") != "percentile")["draws"].drop_nulls()
+    if draws.is_empty():
+        return ""
+    fewer = ""
+    if _has_fewer_draws(sheet):
+        fewer = f"; {paired_tests.DRAWS:,} up to {paired_tests.MANY_QUERIES:,} queries"
+    return f" ({format_counts(draws)} random draws{fewer})"
+
+
+def _has_fewer_draws(sheet: ComparisonSheet) -> bool:
+    """Return whether a sign-flip test has fewer draws because there are many queries."""
+    flips = sheet.pairs.filter(pl.col("method") == "flips")["draws"].drop_nulls()
+    return bool((flips < paired_tests.DRAWS).any())
 
 
 def _group_correction(sheet: ComparisonSheet) -> list[str]:
@@ -502,7 +534,7 @@ def _interval_methods(sheet: ComparisonSheet) -> list[str]:
         if methods := tuple(used.unique(maintain_order=True)):
             measures_of.setdefault(methods, []).append(sheet.label(measure))
     for methods, measures in measures_of.items():
-        words = ", ".join(_method(sheet, method) for method in methods)
+        words = ", ".join(_method(sheet, sheet.pairs, method) for method in methods)
         scope = "" if len(measures_of) == 1 else f" in {', '.join(measures)}"
         if scope or out != [f"95% intervals: {words}"]:
             out.append(f"intervals of differences{scope}: {words}")
@@ -523,11 +555,15 @@ def _group_methods(sheet: ComparisonSheet) -> list[str]:
     of_pairs = set(sheet.pairs.select(keys).iter_rows())
     of_groups = sheet.groups.select(keys).drop_nulls().iter_rows()
     used = dict.fromkeys(key[1] for key in of_groups if key not in of_pairs)
-    return [_method(sheet, method) for method in used]
+    return [_method(sheet, sheet.groups, method) for method in used]
 
 
-def _method(sheet: ComparisonSheet, method: str) -> str:
-    return describe_method(method, clustered=_is_clustered(sheet))
+def _method(sheet: ComparisonSheet, frame: pl.DataFrame, method: str) -> str:
+    resamples = frame.filter(method=method)["draws"].min()
+    clustered = _is_clustered(sheet)
+    if not isinstance(resamples, int):
+        return describe_method(method, clustered=clustered)
+    return describe_method(method, clustered=clustered, resamples=resamples)
 
 
 def _is_clustered(sheet: ComparisonSheet) -> bool:

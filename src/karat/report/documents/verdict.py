@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from karat.evaluation.gate_checks import Check
 from karat.evaluation.verdict import GateEntry, Verdict
-from karat.report.cells import DASH, p_cell
+from karat.report.cells import DASH, format_counts, p_cell
 from karat.report.document_model import (
     Cell,
     Column,
@@ -81,7 +81,11 @@ def _baseline_notes(verdict: Verdict) -> list[str]:
     if any(rule.strict for rule in rules):
         notes.append("strict passes only if a larger change for the worse is ruled out")
     if rules:
-        notes.append("bound: one-sided confidence bound of value − baseline; p: of the same test")
+        note = "bound: one-sided confidence bound of value − baseline; p: of the same test"
+        draws = {check.draws for check in verdict.checks if check.draws is not None}
+        if draws:
+            note += f", with {format_counts(draws)} random draws"
+        notes.append(note)
     return notes
 
 

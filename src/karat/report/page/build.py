@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
+
 from karat.data.gold import Gold
-from karat.errors import InputError, counted
+from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.comparison import Comparison, select_measures
-from karat.evaluation.loaded_run import LoadedRun
+from karat.evaluation.loaded_run import LoadedRun, scores_of_queries
 from karat.evaluation.reranking import available_rerankings
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
@@ -25,7 +28,8 @@ from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.options import ReportOptions
 from karat.report.page import html
 from karat.report.page.chart_data import load_chart_data
-from karat.report.page.model import Page
+from karat.report.page.model import FindingKind, KeyFinding, Page, Queries
+from karat.report.page.queries.query_sample import QuerySample
 from karat.report.page.queries.query_table import load_queries
 from karat.report.page.sections.findings import categorical_fields, findings
 from karat.report.page.sections.method import inputs, shareable_command
@@ -36,6 +40,11 @@ from karat.stats.groups import Field, groupable
 from karat.stats.pairwise import ComparisonOptions
 from karat.steps import step
 
+Opened = Sequence[LoadedRun | None]
+Differences = Collection[tuple[str, str, str]]
+"""Significant differences: the better run, the other run and the measure."""
+_OF_LISTS: tuple[FindingKind, ...] = ("unfound", "nothing")
+"""The key findings that need ranked lists."""
 _MAX_FIELDS = 3
 _MAX_TESTED = 2_000_000
 """Above this number of pairs of runs times queries, `eval` does not test differences."""
@@ -57,14 +66,12 @@ def build_page(
     elif len(scores) > 1:
         comparison = _tested(scores, by)
     pairs = None if comparison is None else ComparisonSheet(comparison)
-    opened = _load_runs(scores)
-    queries = load_queries(scores, opened, texts=options.texts)
+    lists = _load_lists(scores, options.texts)
+    queries, opened = lists.queries, lists.opened
     groupings = [tuple(by)] if by else []
     if not by:
         fields = [
-            name
-            for name in categorical_fields(queries.fields)
-            if groupable(scores[0].queries, name)
+            name for name in categorical_fields(lists.fields) if groupable(scores[0].queries, name)
         ]
         groupings = [(field,) for field in fields[:_MAX_FIELDS]]
     rerankings, reranking_problems = available_rerankings(scores)
@@ -84,15 +91,15 @@ def build_page(
             if loaded is not None and loaded.run.settings
         },
         findings=[],
-        chart_data=load_chart_data(scores, opened),
+        chart_data=load_chart_data(scores, lists.representative),
         queries=replace(queries, fields=stages),
         full_paths=options.full_paths,
         rerankings=rerankings,
         reranking_problems=reranking_problems,
         history=options.history,
     )
-    significant = () if pairs is None else set(significant_differences(pairs))
-    return replace(page, findings=findings(scores, opened, queries, page.pair, significant))
+    significant: Differences = () if pairs is None else set(significant_differences(pairs))
+    return replace(page, findings=lists.findings(scores, page.pair, significant))
 
 
 def _tested(scores: Sequence[Scores], by: Sequence[Field]) -> Comparison | None:
@@ -126,14 +133,78 @@ def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
     return build_page(runs, comparison=comparison, verdict=verdict, options=options)
 
 
-def _load_runs(scores: Sequence[Scores]) -> list[LoadedRun | None]:
+@dataclass(frozen=True)
+class _Lists:
+    """The queries of a page and the ranked lists of its runs: all of them, or a sample."""
+
+    queries: Queries
+    opened: Opened
+    representative: Opened
+    """The runs that charts and findings about lists are made from."""
+    fields: pl.DataFrame
+    """The fields of all queries."""
+
+    def findings(
+        self, scores: Sequence[Scores], pair: tuple[int, int] | None, significant: Differences
+    ) -> list[KeyFinding]:
+        """Return the key findings; those about lists are about the sample, if there is one."""
+        return findings(scores, self.opened, self.queries, pair, significant)
+
+
+@dataclass(frozen=True)
+class _SampledLists(_Lists):
+    sample: QuerySample
+    unlisted: Queries
+    """All queries, without lists."""
+
+    def findings(
+        self, scores: Sequence[Scores], pair: tuple[int, int] | None, significant: Differences
+    ) -> list[KeyFinding]:
+        exact = findings(scores, [None] * len(scores), self.unlisted, pair, significant)
+        some = [scores_of_queries(score, self.sample.random_ids(score)) for score in scores]
+        queries = load_queries(some, self.representative, texts=0)
+        of_lists = [
+            # A filter would show the queries of the list, which are others.
+            replace(finding, text=f"In {self.sample.of_charts}: {finding.text}", show=None)
+            for finding in findings(some, self.representative, queries, pair)
+            if finding.kind in _OF_LISTS
+        ]
+        return [*exact, *of_lists]
+
+
+def _load_lists(scores: Sequence[Scores], texts: int) -> _Lists:
+    """Load the lists of a page; with very many queries or large runs, those of a sample."""
+    sample = QuerySample.of(scores)
+    if sample is None:
+        opened = _load_runs(scores)
+        queries = load_queries(scores, opened, texts=texts)
+        return _Lists(queries, opened, opened, queries.fields)
+    warnings.warn(
+        KaratWarning(
+            f"the report has lists of {sample.selection}; values, intervals and tests are over all "
+            "queries"
+        ),
+        stacklevel=2,
+    )
+    unlisted = load_queries(scores, [None] * len(scores), texts=0)
+    some = [scores_of_queries(score, sample.ids(score)) for score in scores]
+    opened = _load_runs(scores, sample)
+    queries = replace(load_queries(some, opened, texts=texts), sample=sample)
+    representative = [
+        None if run is None else run.only(sample.random_ids(score))
+        for score, run in zip(scores, opened, strict=True)
+    ]
+    return _SampledLists(queries, opened, representative, unlisted.fields, sample, unlisted)
+
+
+def _load_runs(scores: Sequence[Scores], sample: QuerySample | None = None) -> Opened:
     """Load the runs that can be shown side by side: those that were scored against one gold."""
     runs = [score.scored_run for score in scores]
     first = next((run for run in runs if run is not None), None)
     return [
         None
         if run is None or first is None or not _is_same_gold(run.session.gold, first.session.gold)
-        else LoadedRun.of(score)
+        else LoadedRun.of(score, None if sample is None else sample.ids(score))
         for score, run in zip(scores, runs, strict=True)
     ]
 

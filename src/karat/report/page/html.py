@@ -47,6 +47,12 @@ _TITLES = {
     "history": "History",
     "method": "Method",
 }
+_DRAWN_FROM_LISTS = {
+    "results": "The curve of recall by characters is drawn",
+    "cutoffs": "The curves by cutoff are drawn",
+    "speed": "The charts of latency and cost are drawn",
+}
+"""The charts that are drawn from ranked lists, timings and costs, by section."""
 _FINDINGS_SHOWN = 5
 
 
@@ -126,6 +132,7 @@ def _policy(scripts: list[str]) -> str:
 def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, str]]:
     """Yield the sections that have content, in the order of the page."""
     groups, reranked = groups_view(page), reranking_view(page)
+    sample = page.queries.sample
     content: dict[str, str] = {
         "summary": render("summary.html", view=summary_view(page)),
         "gate": "" if page.verdict is None else render("gate.html", view=gate_view(page)),
@@ -133,15 +140,18 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, s
         if page.findings
         else "",
         "results": render("results.html", view=results_view(page)),
-        "comparison": render("comparison.html") if len(page.sheets) > 1 else "",
+        "comparison": render("comparison.html", sample=sample) if len(page.sheets) > 1 else "",
         "reranking": "" if reranked is None else render("reranking.html", view=reranked),
         "groups": "" if groups is None else render("groups.html", view=groups),
-        "queries": render("queries.html"),
+        "queries": render("queries.html", sample=sample),
         "method": render("method.html", view=method_view(page)),
     }
     for name in _TITLES:
         figures = figures_view(page_charts, name)
-        drawn = "" if figures is None else render("figures.html", view=figures)
+        note = ""
+        if sample is not None and name in _DRAWN_FROM_LISTS:
+            note = f"{_DRAWN_FROM_LISTS[name]} from {sample.of_charts}"
+        drawn = "" if figures is None else render("figures.html", view=figures, sample=note)
         if body := content.get(name, "") + drawn:
             yield name, body
 

@@ -17,6 +17,7 @@ from karat.evaluation.verdict import Verdict
 from karat.report.cells import measure_named
 from karat.report.comparison import ComparisonSheet
 from karat.report.page.data import QueryDetail, QueryLists
+from karat.report.page.queries.query_sample import QuerySample
 from karat.report.sheet import Sheet
 
 Json = dict[str, Any]
@@ -127,6 +128,8 @@ class Queries:
     """By row number: texts, calculations and highlights of the most informative queries."""
     chunks: list[str] = field(default_factory=list)
     """The texts of retrieved items; `details` refer to them by number."""
+    sample: QuerySample | None = None
+    """Which queries these are, if the page does not list all of them."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from karat.report.page.data import (
     PageMeasure,
     RunPair,
 )
-from karat.report.page.model import Outcomes, Page
+from karat.report.page.model import Outcomes, Page, Queries
 from karat.report.sheet import Sheet, interval_methods
 
 LISTS_PER_BLOCK = 256
@@ -53,8 +53,9 @@ class PackedQueries:
 def pack_queries(page: Page) -> PackedQueries:
     """Return the values, lists and details of all queries, packed."""
     queries = page.queries
-    for sheet in page.sheets:
-        if not sheet.scores.per_query["query_id"].equals(queries.ids):
+    listed = [_listed(sheet.scores.per_query, queries) for sheet in page.sheets]
+    for sheet, per_query in zip(page.sheets, listed, strict=True):
+        if not per_query["query_id"].equals(queries.ids):
             raise InputError(
                 f"the scores of run {sheet.name!r} must have the same queries as the report, in "
                 "the same order",
@@ -77,8 +78,7 @@ def pack_queries(page: Page) -> PackedQueries:
         fields=[_field(blocks, column) for column in queries.fields.iter_columns()],
         wanted=blocks.numbers(queries.n_relevant, "<i4"),
         values=[
-            [blocks.numbers(sheet.scores.per_query[name], "<f8") for name in measures]
-            for sheet in page.sheets
+            [blocks.numbers(per_query[name], "<f8") for name in measures] for per_query in listed
         ],
         outcomes=[_outcomes(blocks, outcomes) for outcomes in queries.outcomes],
         lists=blocks.in_parts(queries.lists, LISTS_PER_BLOCK),
@@ -86,6 +86,11 @@ def pack_queries(page: Page) -> PackedQueries:
         chunks=blocks.in_parts(queries.chunks, CHUNKS_PER_BLOCK),
     )
     return PackedQueries(data, blocks.packed())
+
+
+def _listed(per_query: pl.DataFrame, queries: Queries) -> pl.DataFrame:
+    """Return the values of the queries that the page lists."""
+    return per_query if queries.sample is None else per_query[queries.sample.rows]
 
 
 class _Blocks:

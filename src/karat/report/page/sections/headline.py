@@ -59,7 +59,10 @@ def page_facts(page: Page) -> list[str]:
     """Return what the title does not say: the numbers of queries and runs, the name of the gold."""
     scored_run = page.sheets[0].scores.scored_run
     gold = None if scored_run is None else scored_run.session.gold.name
-    counts = [counted(page.queries.ids.len(), "query"), counted(len(page.sheets), "run")]
+    counts = [
+        counted(page.sheets[0].scores.per_query.height, "query"),
+        counted(len(page.sheets), "run"),
+    ]
     facts = [fact for fact in counts if fact not in page.title]
     return facts if gold is None or gold in page.title else [*facts, f"gold: {gold}"]
 

@@ -17,6 +17,7 @@ from karat.errors import InputError
 from karat.evaluation.scores import Scores
 from karat.files import Source, expand, is_pipe
 from karat.live.redaction import safe_command
+from karat.report.cells import format_counts
 from karat.report.page.model import Input, Page
 from karat.stats.resampling import RESAMPLES, SEED
 from karat.version import __version__
@@ -121,7 +122,7 @@ def method_view(page: Page) -> MethodView:
         "results used": str(scores.settings) or "the whole list of each query",
         "evidence matching": str(scores.matching) if scores.matching else "",
         "clusters": _clusters(scores),
-        "seed": f"{SEED}, {RESAMPLES:,} resamples",
+        "seed": _seed(page),
         "versions": _versions(),
     }
     return MethodView(
@@ -139,6 +140,22 @@ def method_view(page: Page) -> MethodView:
             if settings
         },
     )
+
+
+def _seed(page: Page) -> str:
+    """Return the seed of the random draws, and how many draws the numbers of the page have."""
+    summaries = [sheet.summary for sheet in (*page.sheets, *page.groups)]
+    parts = [str(SEED)]
+    if any("bca" in summary["method"] for summary in summaries if "method" in summary.columns):
+        parts.append(f"{RESAMPLES:,} resamples for bootstrap intervals")
+    draws: set[int] = set()
+    if page.comparison is not None:
+        draws.update(page.comparison.pairs["draws"].drop_nulls())
+    if page.verdict is not None:
+        draws.update(check.draws for check in page.verdict.checks if check.draws is not None)
+    if draws:
+        parts.append(f"{format_counts(draws)} draws for tests")
+    return ", ".join(parts)
 
 
 def _clusters(scores: Scores) -> str:

@@ -3,6 +3,8 @@
 /** @typedef {{ unit?: string | null, whole?: boolean }} Format */
 
 const DASH = "–";
+/** Two means may differ by so much only because sums are rounded. */
+const SMALLEST_DIFFERENCE = 1e-12;
 
 /**
  * Format a value of a measure: three decimals; counts as integers; amounts by their size.
@@ -31,7 +33,18 @@ export function amount(value) {
  */
 export function signed(value, measure) {
   if (value === null || Number.isNaN(value)) return DASH;
-  return (value > 0 ? "+" : value < 0 ? "-" : "") + number(Math.abs(value), measure);
+  return (value > 0 ? "+" : value < 0 ? "-" : "") + notAsZero(Math.abs(value), number(Math.abs(value), measure));
+}
+
+/**
+ * A formatted number, with one significant digit if rounding made it zero, like cells.format_size.
+ * @param {number} size
+ * @param {string} formatted
+ */
+function notAsZero(size, formatted) {
+  if (size <= SMALLEST_DIFFERENCE || /[1-9]/.test(formatted)) return formatted;
+  const rounded = size.toExponential(0);
+  return Number(rounded) >= 1e-4 ? String(Number(rounded)) : rounded.replace(/-(\d)$/, "-0$1");
 }
 
 /** @param {number | string} digits */
