@@ -65,6 +65,15 @@ def test_bytes_that_are_not_utf8_are_refused_by_line(tmp_path):
     assert "0xff" in error.problem
 
 
+@pytest.mark.parametrize("value", ["", ', "text": null', ', "text": ["x"]', ', "text": 5'])
+def test_a_line_without_text_is_an_error_that_names_the_remedy(tmp_path, value):
+    path = tmp_path / "docs.jsonl"
+    path.write_text('{"doc_id": "a", "text": "x"}\n{"doc_id": "b"' + value + "}\n")
+    with refused(path=path, line=2, field="text") as error:
+        karat.Corpus.read(path)
+    assert "--column text=" in error.value.hint
+
+
 def test_a_folder_without_texts_is_refused(tmp_path):
     error = error_of(karat.Corpus.read, tmp_path)
     assert place(error) == (str(tmp_path), None, None)

@@ -28,6 +28,20 @@ def cache_home(tmp_path_factory, monkeypatch):
     return home
 
 
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The FAQ and its queries as files in the current folder, next to an embedder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "letters_of_files.py").write_text("from support.retrieval import letters\n")
+    rows = [json.dumps({"doc_id": name, "text": text}) for name, text in FAQ.items()]
+    (tmp_path / "docs.jsonl").write_text("\n".join(rows))
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
+
+
+EMBEDDER = ("--embedder", "letters_of_files:letters")
+
+
 def as_vectors(texts):
     """Embed texts such as "1 -2 3" as their numbers."""
     return [list(map(float, text.split())) for text in texts]
@@ -151,6 +165,12 @@ def test_weights_scale_the_scores_of_each_list():
     assert hybrid.settings["weights"] == [0.7, 0.3]
 
 
+def test_weights_exclude_the_constant_of_reciprocal_ranks(files, command):
+    words = ("-r", "hybrid:docs.jsonl", *EMBEDDER, "--weights", "1,1", "--rrf-k", "60")
+    code, _, err = command("run", "q.tsv", "-o", "run.jsonl", *words)
+    assert (code, err.count("error: rrf_k:")) == (2, 1)
+
+
 def test_prefetch_limit_is_passed_by_the_run():
     run = karat.retrieve(
         Hybrid(FAQ, embedder=letters, cache=False), QUERIES, prefetch_limit=1, top_k=10
@@ -193,20 +213,6 @@ def test_embedder_is_an_option_of_a_run(kind, tmp_path, monkeypatch, command):
     assert code == 0, err
     stored = karat.Run.read("run.jsonl").results.sort("query_id", maintain_order=True)
     assert stored["item_id"].equals(expected.results["item_id"])
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    """The FAQ and its queries as files in the current folder, next to an embedder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "letters_of_files.py").write_text("from support.retrieval import letters\n")
-    rows = [json.dumps({"doc_id": name, "text": text}) for name, text in FAQ.items()]
-    (tmp_path / "docs.jsonl").write_text("\n".join(rows))
-    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUERIES.items()))
-
-
-EMBEDDER = ("--embedder", "letters_of_files:letters")
 
 
 def test_exact_limit_of_zero_is_passed(files, command):

@@ -213,6 +213,9 @@ case("a folder has no BEIR corpus", lambda: Corpus.read(folder("docs"), format="
 case("a folder has no documents", lambda: Corpus.read(folder("docs", a__py="")))
 file("the format of a corpus cannot be detected", Corpus.read, "docs.bin", "what")
 file("a document in JSON Lines has no text", Corpus.read, "docs.jsonl", '{"doc_id": "d1"}\n')
+file("a text in JSON Lines is null", Corpus.read, "docs.jsonl", '{"doc_id": "d", "text": null}\n')
+file("a text in JSON Lines is a list", Corpus.read, "docs.jsonl", '{"doc_id": "d", "text": []}\n')
+file("an id in JSON Lines is empty", Corpus.read, "docs.jsonl", '{"doc_id": "", "text": "x"}\n')
 file(
     "a document is twice in JSON Lines",
     Corpus.read,

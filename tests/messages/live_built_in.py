@@ -65,6 +65,7 @@ case(
     volatile="(?<=choose one of ).*",
 )
 built("one weight is missing", Hybrid, embedder=letters, weights=(1.0,))
+built("weights are given with a constant", Hybrid, embedder=letters, weights=(1, 1), rrf_k=60)
 built("a weight is negative", Hybrid, embedder=letters, weights=(1.0, -1.0))
 
 

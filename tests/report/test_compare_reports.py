@@ -301,6 +301,17 @@ def test_interval_method_of_groups_is_shown_where_it_differs(command, files):
     assert "intervals of differences of some groups: all values are equal" in out
 
 
+def test_a_single_query_has_no_interval_and_no_method():
+    lists = {"results": ["b", "a"], "candidates": ["a", "b"]}
+    runs = {"one": {"q1": ["a"]}, "two": karat.Run.of([{"query_id": "q1", **lists}])}
+    comparison = karat.compare({"q1": ["a"]}, runs, "RR")
+    assert comparison.pairs.select("difference", "low", "high").row(0) == (-0.5, None, None)
+    text = str(comparison)
+    assert "only 1 of 1 queries differs" in text
+    assert "Clopper-Pearson" not in text
+    assert comparison.scores[1].reranking().change["low"] is None
+
+
 def test_json_has_the_documented_content(command, files):
     code, out, _ = command(
         *("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1", "--by", "kind"),

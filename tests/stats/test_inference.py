@@ -171,6 +171,13 @@ def test_too_few_differences_of_an_unbounded_measure_have_no_interval(name):
     assert found.interval.low is None
 
 
+@pytest.mark.parametrize("d", [0.0, 0.5])
+def test_the_difference_of_a_single_query_has_no_interval(d):
+    (found,) = infer([pair_of([d], base=0.5)])
+    assert (found.interval.low, found.interval.high, found.interval.method) == (None, None, "few")
+    assert found.p["randomization"] == 1.0
+
+
 def test_a_difference_of_quantiles_has_the_p_of_its_own_resamples():
     rng = np.random.default_rng(5)
     for _ in range(40):

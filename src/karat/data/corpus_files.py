@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from karat.data import row_files
 from karat.data.columns import Columns
@@ -20,6 +21,11 @@ NAMES = ("text", "beir", *row_files.NAMES)
 
 class DocumentLine(row_files.RowLine, rename={"beir_id": "_id"}):
     """One line of a JSON Lines file of documents. In BEIR, the id is called `_id`."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        "text": "give each document a text, or remove it; if the text has another key, map it: "
+        "--column text=KEY (columns=)"
+    }
 
     text: str
     title: str | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import polars as pl
@@ -33,6 +33,9 @@ Table = TypeVar("Table")
 
 class RowLine(msgspec.Struct):
     """A line of JSON Lines: its keys, and its conversion to a row of the table."""
+
+    hints: ClassVar[Mapping[str, str]] = {}
+    """How to correct an invalid value, by key."""
 
     def row(self) -> dict[str, Any]:
         """Return the columns of the row."""
@@ -119,7 +122,11 @@ def _read_json_lines(source: DataFile, line: type[RowLine]) -> table_files.Locat
     decode = msgspec.json.Decoder(line).decode
     if source.columns:
         decode = partial(_decode_mapped_line, source, line)
-    rows = [row.row() for _, row in decoded(numbered_lines, decode, source)]
+    try:
+        rows = [row.row() for _, row in decoded(numbered_lines, decode, source)]
+    except InputError as error:
+        error.hint = line.hints.get(error.field or "", error.hint)
+        raise
     columns = {key: [row[key] for row in rows] for key in rows[0]}
 
     def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:

@@ -408,8 +408,9 @@ def _with_token_counts(retriever: Retriever, tokenizer: str | Tokenizer) -> Retr
 
 def _warn_about_ignored_settings(retriever: Retriever, search: Search) -> None:
     for name in sorted(search.explicit - retriever.accepts - {"top_k", "score_threshold"}):
+        remedy = "; add --reranker SPEC (reranker=)" if name == "rerank_top_n" else ""
         warnings.warn(
-            KaratWarning(f"{name} is ignored: {retriever.name} has no such parameter"),
+            KaratWarning(f"{name} is ignored: {retriever.name} has no such parameter{remedy}"),
             stacklevel=4,
         )
 

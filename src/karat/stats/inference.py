@@ -129,9 +129,10 @@ def _few_interval(pair: Pair, confidence: float) -> Interval:
 
     The share of queries that win is at most the Clopper–Pearson limit (1934) of the wins, and a
     query wins by at most 1, the largest possible difference. The same holds for losses, and for
-    clusters of queries.
+    clusters of queries. A single query excludes hardly any difference, so it has no limits.
     """
-    if pair.a.how != "mean" or not pair.measure.declaration.bounded:
+    has_limits = pair.a.how == "mean" and pair.measure.declaration.bounded
+    if not has_limits or pair.units < 2:
         return Interval(None, None, "few")
     n_lower = int(np.count_nonzero(pair.unit_differences < 0))
     n_higher = int(np.count_nonzero(pair.unit_differences > 0))

@@ -206,7 +206,8 @@ def load_vectors(
     is_exact = len(items) <= exact_limit
     if not is_exact and find_spec("usearch") is None:
         raise InputError(
-            f"more than {exact_limit:,} items need usearch, which is not installed",
+            f"exact search is limited to {counted(exact_limit, 'item')}, the corpus has "
+            f"{len(items):,}, and usearch is not installed",
             field="exact_limit",
             hint="pip install 'karat[dense]', or raise --exact-limit",
         )

@@ -41,8 +41,9 @@ class Hybrid(BuiltIn):
         The parameters of `BM25`.
     embedder, embedding_model, embedding_key_env, exact_limit : optional
         The parameters of `Dense`.
-    rrf_k : int, default 60
-        The constant of reciprocal rank fusion: the larger, the less the first ranks count.
+    rrf_k : int, optional
+        The constant of reciprocal rank fusion: the larger, the less the first ranks count. Default:
+        60. Not allowed with `weights`.
     weights : sequence of 2 numbers, optional
         The weights of BM25 and of dense retrieval, for example `(0.7, 0.3)`. Default: fusion by
         reciprocal rank.
@@ -77,15 +78,21 @@ class Hybrid(BuiltIn):
         embedding_model: str | None = None,
         embedding_key_env: str | None = None,
         exact_limit: int = EXACT_LIMIT,
-        rrf_k: int = RRF_K,
+        rrf_k: int | None = None,
         weights: Sequence[float] | None = None,
         cache: bool = True,
     ) -> None:
         chunking = Chunking(chunker, chunk_size, chunk_overlap)
         options = BM25Options.of(engine, k1, b, stemmer, stop_words)
         limit = checks.integer(exact_limit, "exact_limit", least=0)
-        self._rrf_k = checks.integer(rrf_k, "rrf_k", least=1)
+        self._rrf_k = checks.integer(RRF_K if rrf_k is None else rrf_k, "rrf_k", least=1)
         self._weights = None if weights is None else _checked_weights(weights)
+        if weights is not None and rrf_k is not None:
+            raise InputError(
+                "fusion by weights has no such constant",
+                field="rrf_k",
+                hint="remove rrf_k, or remove the weights to fuse by reciprocal rank",
+            )
         self._words = options.words()
         self._embedder = create_embedder(embedder, embedding_model, embedding_key_env)
         self.items = Items.of(corpus, chunking)

@@ -52,6 +52,7 @@ TESTS = {
 }
 _POWER = f"{POWER:.0%} power at α = {ALPHA}"
 _LETTERS_IN_FULL = 6
+_HAS_INTERVAL = pl.any_horizontal(pl.col("low", "high").is_not_null())
 _CHANGES_SHOWN = 3
 
 Pair = tuple[str, str]
@@ -530,7 +531,7 @@ def _interval_methods(sheet: ComparisonSheet) -> list[str]:
     out = list(of_values) if len(sheet.runs) > 2 else []
     measures_of: dict[tuple[str, ...], list[str]] = {}
     for measure in sheet.measures:
-        used = sheet.pairs.filter(measure=measure)["method"].drop_nulls()
+        used = sheet.pairs.filter(_HAS_INTERVAL, measure=measure)["method"].drop_nulls()
         if methods := tuple(used.unique(maintain_order=True)):
             measures_of.setdefault(methods, []).append(sheet.label(measure))
     for methods, measures in measures_of.items():
@@ -552,8 +553,8 @@ def _group_methods(sheet: ComparisonSheet) -> list[str]:
     if sheet.groups is None:
         return []
     keys = ["measure", "method"]
-    of_pairs = set(sheet.pairs.select(keys).iter_rows())
-    of_groups = sheet.groups.select(keys).drop_nulls().iter_rows()
+    of_pairs = set(sheet.pairs.filter(_HAS_INTERVAL).select(keys).iter_rows())
+    of_groups = sheet.groups.filter(_HAS_INTERVAL).select(keys).iter_rows()
     used = dict.fromkeys(key[1] for key in of_groups if key not in of_pairs)
     return [_method(sheet, sheet.groups, method) for method in used]
 
