@@ -13,6 +13,7 @@ from karat.data.formats import table_files
 from karat.engines import scoring_options
 from karat.evaluation import evaluator
 from karat.evaluation.loaded_run import LoadedRun
+from karat.report.page.queries import query_sample
 from messages.cases import Section, written
 
 SECTION = Section("data: runs larger than memory")
@@ -85,6 +86,28 @@ case("temporary files cannot be written", full_disk)
 case(
     "lists of a large run are not shown",
     lambda: LoadedRun.of(in_batches(written("run.run", TREC))),
+)
+
+
+def many_queries(path=None):
+    """Return the scores of four queries, of which two are listed."""
+    gold = {f"q{number}": ["a"] for number in range(4)}
+    if path is None:
+        return karat.evaluate(gold, gold, "RR")
+    lines = "".join(f"{query} Q0 a 1 0.9 tag\n" for query in gold)
+    return in_batches(written(path, lines), gold)
+
+
+def report_of_many():
+    limits = patch.multiple(query_sample, MOST_LISTED=3, SAMPLE_SIZE=2)
+    with limits:
+        many_queries().report("report.html")
+
+
+case("a report lists a sample of very many queries", report_of_many)
+case(
+    "a chart is drawn from a sample of a large run",
+    lambda: many_queries("run.run").plot("curves"),
 )
 case(
     "evidence matches of a large run are not kept",

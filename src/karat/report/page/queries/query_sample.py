@@ -16,7 +16,7 @@ from karat.stats.resampling import SEED
 MOST_LISTED = 10_000
 """Up to this many queries, a page lists all of them."""
 SAMPLE_SIZE = 2_000
-_SMALLEST_SAMPLE = 20
+_SMALLEST_SAMPLE = 2
 _SHARE_OF_MEMORY = 0.25
 """The part of the memory limit that the lists of all runs may take."""
 
