@@ -240,7 +240,6 @@ BAD = [
         2, "relevance", values=("'0.5'",)),
     # Not a file
     Bad("a directory", "data", DIRECTORY, hint_values=("test.qrels",)),
-    Bad("a directory as a run", "data", DIRECTORY, kind=Run, hint_values=("test.qrels",)),
     Bad("a missing file", "tset.qrels", MISSING, hint_values=("test.qrels",),
         others=("test.qrels",)),
     Bad("a missing file unlike any", "x", MISSING, kind=Run, others=("test.qrels",)),

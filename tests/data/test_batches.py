@@ -601,3 +601,15 @@ def _peak(words, environment):
         check=True,
     )
     return int(ran.stdout) << 10
+
+
+def test_small_file_with_many_rows_is_read_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setenv("KARAT_MAX_EXPANDED", "1M")
+    row = pl.int_range(200_000)
+    pl.select(
+        query_id="q" + (row // 100).cast(pl.String),
+        item_id="d" + (row % 100).cast(pl.String),
+        score=(100 - row % 100).cast(pl.Float64),
+    ).write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(table_files, "_MOST_ROWS", 20_000)
+    assert karat.evaluate({"q7": ["d1"]}, tmp_path / "a.parquet", "RR")["RR"] == 0.5

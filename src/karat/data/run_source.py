@@ -94,7 +94,11 @@ class RunSource:
         if self.path is None or self.is_kept or is_pipe(self.path):
             return False
         try:
-            return self._estimated_size > self.memory
+            return self._estimated_size > self.memory or any(
+                # Such a table is refused as a whole, but a part of it is not.
+                file.ending in BINARY and table_bytes(file) > file.expanded_limit
+                for file in self._files()
+            )
         except InputError:  # not a file; if it should be one, reading it raises the error
             return False
 
