@@ -283,7 +283,7 @@ RETRIEVER_TABLE = '[retriever]\nspec = "project_search:search"\noutput = "run.js
     ("name", "text", "field", "line", "marked"),
     [
         ("compare", 'measures = ["RR", "nDGC@10"]', "measures", 3, "nDGC@10"),
-        ("eval", 'measures = [\n  "RR",\n  "R@0",\n]', "measures", 3, "["),
+        ("eval", 'measures = [\n  "RR",\n  "R@0",\n]', "measures", 5, "0"),
         ("compare", 'preset = "coverge"', "preset", 3, "coverge"),
         ("gate", 'preset = "coverge"', "preset", 3, "coverge"),
         ("eval", 'by = "tpe"', "by", 3, "tpe"),
