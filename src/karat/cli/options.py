@@ -410,7 +410,7 @@ def start_engine(engine: str, master: str | None) -> None:
         raise InputError(
             "a master is used by Spark only", field="--master", hint="add --engine spark"
         )
-    from karat.engines.spark import session
+    from karat.engines.spark_session import session
 
     session(master)
 

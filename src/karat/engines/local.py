@@ -7,11 +7,11 @@ and how the results of the parts are merged.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import polars as pl
@@ -41,6 +41,7 @@ from karat.engines.parts import (
     merged_facts,
 )
 from karat.engines.scoring_options import ScoringOptions
+from karat.engines.spark import SparkRun
 from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
 from karat.match.gold_index import PreparedGold, prepare
@@ -97,6 +98,8 @@ class ScoredRun:
     """Notes to print with the scores."""
     has_candidates: bool = False
     """Whether the run has lists before reranking."""
+    make_frame: Callable[[], Any] | None = None
+    """Makes the scores per query in the engine's own type; None if that is the table of Polars."""
 
 
 class LocalSession:
@@ -286,6 +289,7 @@ class LocalSession:
             mean_characters(results),
             tuple(session._notes(results, facts, table.counts)),  # noqa: SLF001
             facts.has_candidates,
+            partial(engine.frame, scorer, table) if isinstance(engine, SparkRun) else None,
         )
 
     def _list_preparation(self, facts: RunFacts | None) -> ListPreparation:
