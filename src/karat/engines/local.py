@@ -339,7 +339,7 @@ class LocalSession:
         """Yield which ids of gold are in a run, if they are so few that ids may be misspelled."""
         if self._compares_ids and _ids_are_doubtful(counts):
             finder = OverlapFinder(self.prepared.relevant_ids, self.plan.level, self.lists)
-            yield "relevant ids", reduce(Overlap.merge, engine.map(finder))
+            yield "relevant ids", Overlap.merged(finder.relevant_ids, engine.map(finder))
         if self.plan.compares_documents:
             renamed = self.lists.renamed
             ids = {renamed.get(doc_id, doc_id) for doc_id in facts.document_ids}

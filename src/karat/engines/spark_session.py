@@ -14,10 +14,8 @@ from typing import Any
 
 from karat.data.data_file import ENDINGS, PathSource, path_of, plain_name
 from karat.errors import InputError
-from karat.files import without_compression
+from karat.files import TABLE_PREFIX, is_address, without_compression
 
-TABLE_PREFIX = "table:"
-"""The prefix of the name of a table in the catalogs of the session."""
 _CONNECT_SECONDS = 5
 _PYTHON_HINT = (
     "the Python of the workers needs karat and its dependencies; set PYSPARK_PYTHON before the "
@@ -43,11 +41,6 @@ def is_spark_source(source: Any) -> bool:
         return False
     is_parquet = path.rstrip("/").endswith(".parquet")
     return is_parquet or is_address(path) or Path(path).is_dir()
-
-
-def is_address(path: str) -> bool:
-    """Return whether a path is the name of a table, or an address such as "s3://bucket/run"."""
-    return path.startswith(TABLE_PREFIX) or "://" in path
 
 
 def spark_table(source: Any) -> Any:

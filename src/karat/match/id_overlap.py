@@ -15,7 +15,7 @@ from itertools import chain, islice
 import numpy as np
 import polars as pl
 
-from karat.arrays import Flags
+from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.errors import InputError, counted
 
@@ -108,8 +108,18 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
+class PartOverlap:
+    """Which ids of gold occur in a part of a run, without the ids themselves."""
+
+    found: Ints
+    """The positions of the ids in those of gold."""
+    first_lists: Mapping[str, tuple[str, ...]]
+    """Some ids of the part: the first of each list, for the first query ids by bytes."""
+
+
+@dataclass(frozen=True)
 class Overlap:
-    """Which ids of gold occur anywhere in a run, or in a part of it."""
+    """Which ids of gold occur anywhere in a run."""
 
     ids: pl.Series
     """The ids of gold: of relevant items, or of the documents of spans."""
@@ -123,21 +133,26 @@ class Overlap:
         lists = [self.first_lists[query] for query in sorted(self.first_lists)[:_EXAMPLES]]
         return tuple(dict.fromkeys(chain.from_iterable(lists)))[:_EXAMPLES]
 
-    def merge(self, other: Overlap) -> Overlap:
-        """Return which ids of gold occur in either part of a run."""
-        return Overlap(
-            self.ids, self.found | other.found, {**self.first_lists, **other.first_lists}
-        )
+    @classmethod
+    def merged(cls, ids: pl.Series, parts: Iterable[PartOverlap]) -> Overlap:
+        """Return which ids of gold occur in any part of a run."""
+        found: Flags = np.zeros(ids.len(), np.bool_)
+        first_lists: dict[str, tuple[str, ...]] = {}
+        for part in parts:
+            found[part.found] = True
+            first_lists.update(part.first_lists)
+        return cls(ids, found, first_lists)
 
 
-def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
+def overlap(gold_ids: pl.Series, run: Run) -> PartOverlap:
     """Search for each relevant id of gold in the lists of all queries."""
     if run.lists is None:
         items = run.results["item_id"]
         common = gold_ids.to_frame().join(items.to_frame(), on="item_id", how="semi").to_series()
         found = gold_ids.is_in(common.implode()).to_numpy()
         first_ids = nsmallest(_EXAMPLES, run.segments.query_ids)
-        return Overlap(gold_ids, found, {query: _first_items(run, query) for query in first_ids})
+        first_lists = {query: _first_items(run, query) for query in first_ids}
+        return PartOverlap(np.flatnonzero(found), first_lists)
     relevant = set(gold_ids)
     retrieved: set[str] = set()
     for items_of_query in run.lists.by_query.values():
@@ -145,9 +160,8 @@ def overlap(gold_ids: pl.Series, run: Run) -> Overlap:
     found = np.fromiter((item in retrieved for item in gold_ids), np.bool_, gold_ids.len())
     lists = run.lists.by_query
     first_ids = nsmallest(_EXAMPLES, filter(lists.get, lists))
-    return Overlap(
-        gold_ids,
-        found,
+    return PartOverlap(
+        np.flatnonzero(found),
         {query: tuple(islice(dict.fromkeys(lists[query]), _EXAMPLES)) for query in first_ids},
     )
 
