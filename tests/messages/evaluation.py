@@ -63,6 +63,10 @@ case(
     lambda: compare(GOLD, {"a": {"q1": ["x"]}, "b": {"q1": ["y"]}}, "RR"),
 )
 case("scores have no matches of evidence", lambda: evaluate(GOLD, OLD, "RR").matches)
+case(
+    "scores of a cluster have no matches of evidence",
+    lambda: replace(evaluate(GOLD, OLD, "RR"), make_frame=dict).matches,
+)
 
 
 def matches_of(query: str):

@@ -284,9 +284,12 @@ class SparkRun:
             )
 
     @cached_property
-    def _first_ids(self) -> list[str | None]:
-        rows = self._rows.select(_text_column(self._query_id)).limit(_FIRST_ROWS).collect()
-        return [row[0] for row in rows]
+    def _first_ids(self) -> list[tuple[int, str | None]]:
+        """The partition and the query of the first rows."""
+        from pyspark.sql import functions as f
+
+        ids = self._rows.select(f.spark_partition_id(), _text_column(self._query_id))
+        return [tuple(row) for row in ids.limit(_FIRST_ROWS).collect()]
 
     @property
     def _begins_with_whole_queries(self) -> bool:
