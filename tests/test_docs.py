@@ -28,9 +28,9 @@ NEEDING_PACKAGES = [
     HOWTO / f"{name}.md" for name in ("langchain", "llamaindex", "haystack", "ranx", "ir_measures")
 ]
 """Pages whose examples run in tests/integration, which has the packages that they need."""
-SPARK = ROOT / "docs" / "spark.md"
-"""A page whose examples run in tests/integration/test_spark.py."""
-NOT_HERE = {ROOT / "CONTRIBUTING.md", SPARK, *NEEDING_PACKAGES}
+NEEDING_JAVA = ROOT / "docs" / "spark.md"
+"""Its examples run in tests/integration/test_spark.py."""
+NOT_HERE = {ROOT / "CONTRIBUTING.md", NEEDING_JAVA, *NEEDING_PACKAGES}
 WITH_EXAMPLES = [p for p in PAGES if p not in NOT_HERE and p.parent != GENERATED]
 BLOCK = re.compile(
     r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$(?:\n\n?```text\n(.*?)^```$)?',

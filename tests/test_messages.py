@@ -40,12 +40,14 @@ SECTIONS = [import_module(f"messages.{name}").SECTION for name in MODULES]
 
 UNREACHABLE: dict[str, str] = dict.fromkeys(
     (
-        "engines/spark.py:session",
-        "engines/spark.py:_loaded",
-        "engines/spark.py:_require_own_names",
+        "engines/spark_session.py:session",
+        "engines/spark_session.py:spark_errors",
+        "engines/spark_session.py:_check_master",
+        "engines/spark_session.py:_require_parquet",
         "engines/spark.py:SparkRun._check_columns",
-        "engines/spark.py:_Locate.__call__",
+        "engines/spark.py:SparkRun._check_reading",
         "engines/spark.py:_wrong_type",
+        "engines/spark_tasks.py:Locate.__call__",
     ),
     "they need Java and pyspark; tests/integration/test_spark.py checks them",
 )

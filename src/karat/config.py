@@ -13,7 +13,7 @@ from typing import Any
 from karat.checks import did_you_mean
 from karat.conventions import Conventions
 from karat.errors import ConventionError, InputError
-from karat.files import Source, decode, too_large
+from karat.files import Source, decode, is_address, too_large
 
 KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
 SECTIONS = ("columns", "retriever", "conventions", "gate")
@@ -45,10 +45,12 @@ class Config:
     def located(self, path: str) -> str:
         """Return a path that is relative to the file, relative to the current folder.
 
+        Addresses such as "s3://bucket/run" and names of tables are returned unchanged.
+
         >>> Config("project/karat.toml").located("gold.jsonl")
         'project/gold.jsonl'
         """
-        return os.path.join(os.path.dirname(self.path or ""), path)
+        return path if is_address(path) else os.path.join(os.path.dirname(self.path or ""), path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Config:

@@ -221,6 +221,15 @@ def parse_byte_count(text: str, field: str, hint: str = "for example 500M or 20G
     return int(match[1]) << (10 * " KMGT".index(match[2] or " "))
 
 
+TABLE_PREFIX = "table:"
+"""The prefix of the name of a table in the catalogs of a cluster."""
+
+
+def is_address(path: str) -> bool:
+    """Return whether a path is the name of a table, or an address such as "s3://bucket/run"."""
+    return path.startswith(TABLE_PREFIX) or "://" in path
+
+
 def without_compression(path: Path) -> Path:
     """Return a path without the file extension of the compression."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path

@@ -389,7 +389,30 @@ def test_every_setting_belongs_to_a_parameter_and_every_default_parses():
     assert {"retriever.spec", "retriever.headers", "retriever.top_k", "retriever.jobs"} <= names
     for setting, parameter in settings.items():
         assert setting.name in parameter.settings
+    assert {"cluster", "engine", "master"} <= names
     assert not {"json", "output", "config", "require", "title"} & names
+
+
+def test_clusters_and_engine_are_settings(command, here):
+    Path("gold.jsonl").write_text(
+        "".join(
+            json.dumps({"query_id": f"q{at}", "relevant": ["d1"], "user": f"u{at % 3}"}) + "\n"
+            for at in range(6)
+        )
+    )
+    configure(ONE_RUN + 'cluster = "user"\nengine = "local"\nmaster = "local[2]"\n')
+    code, out, err = command("eval", "--json")
+    assert (code, json.loads(out)["cluster"]["clusters"]) == (0, 3)
+    assert "cluster=user" in used(err)
+    configure(ONE_RUN + 'engine = "sparc"\n')
+    code, _, err = command("eval")
+    assert (code, "unknown engine 'sparc'" in err) == (2, True)
+
+
+def test_addresses_are_not_relative_to_the_file():
+    config = Config("project/karat.toml")
+    assert config.located("s3a://logs/run") == "s3a://logs/run"
+    assert config.located("table:logs.run") == "table:logs.run"
 
 
 def test_settings_are_not_read_by_python(here):

@@ -12,7 +12,8 @@ import polars as pl
 import karat
 from karat.engines import spark as engine
 
-MEASURES = ["nDCG@10", "AP"]
+MEASURES = ["nDCG@10", "AP", "span.recall@5", "evidence.recall@3"]
+TEXTS = ["the refund is paid within 14 days", "pay by card", "call us"]
 
 
 @dataclass
@@ -31,25 +32,52 @@ class Fragile:
         return self.function(part)
 
 
+def gold_and_run():
+    """Return gold of all three kinds, and a run that is sorted by query."""
+    chance = random.Random(8)
+    gold = [
+        {"query_id": f"q{at:03}", "relevant": {f"d{chance.randrange(12)}": 1}}
+        | {"spans": [{"doc_id": f"d{chance.randrange(12)}", "start": 5, "end": 40}]}
+        | {"evidence": [chance.choice(TEXTS)]}
+        for at in range(210)
+    ]
+    rows = [
+        {"query_id": f"q{at:03}", "item_id": f"d{item}", "doc_id": f"d{item}"}
+        | {"start": 10, "end": 30, "text": chance.choice(TEXTS), "score": chance.random()}
+        for at in range(200)
+        for item in range(12)
+    ]
+    return gold, pl.DataFrame(rows)
+
+
 def main(folder):
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     session = builder.config("spark.sql.shuffle.partitions", "6").getOrCreate()
-    chance = random.Random(8)
-    rows = [(f"q{at}", f"d{item}", chance.random()) for at in range(200) for item in range(12)]
-    gold = {f"q{at}": {f"d{chance.randrange(12)}": 1} for at in range(210)}
-    run = pl.DataFrame(rows, schema=["query_id", "item_id", "score"], orient="row")
-    run.write_parquet(folder / "run.parquet")
-    local = karat.evaluate(gold, run, MEASURES)
+    gold, run = gold_and_run()
+    other = run.with_columns(pl.col("score").reverse()).sample(fraction=1, shuffle=True, seed=1)
+    for name, table in (("run", run), ("other", other)):
+        (folder / name).mkdir()
+        for part in range(3):
+            table[part * 800 : part * 800 + 800].write_parquet(folder / name / f"{part}.parquet")
+    local = karat.compare(gold, {"run": run, "other": other}, MEASURES)
     whole_map, marker = engine.SparkRun.map, folder / "killed"
     engine.SparkRun.map = lambda self, function: whole_map(self, Fragile(function, marker))
-    scores = karat.evaluate(gold, str(folder / "run.parquet"), MEASURES, engine="spark")
+    paths = [str(folder / name) for name in ("run", "other")]
+    remote = karat.compare(gold, paths, MEASURES, engine="spark")
     assert marker.exists()
-    assert scores.per_query.equals(local.per_query)
-    assert scores.table.counts == local.table.counts
+    for here, there in zip(local.scores, remote.scores, strict=True):
+        assert there.per_query.equals(here.per_query)
+        assert there.table.counts == here.table.counts
+    assert remote.pairs.equals(local.pairs)
     print("equal after the loss of an executor")
+    frame = session.read.parquet(paths[0])
     session.stop()
+    try:
+        karat.evaluate(gold, frame, "RR", engine="spark")
+    except karat.InputError as error:
+        print(error.problem)
 
 
 if __name__ == "__main__":

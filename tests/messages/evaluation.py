@@ -72,6 +72,10 @@ case(
     lambda: compare({"q1": ["a"]}, {"chunks": CHUNKS, "documents": {"q1": ["a"]}}, "RR"),
 )
 case("scores have no matches of evidence", lambda: evaluate(GOLD, OLD, "RR").matches)
+case(
+    "scores of a cluster have no matches of evidence",
+    lambda: replace(evaluate(GOLD, OLD, "RR"), make_frame=dict).matches,
+)
 
 
 def matches_of(query: str):

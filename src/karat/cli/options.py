@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli.parameters import Argument, Option
+from karat.cli.parameters import Argument, Option, is_project_setting
 from karat.cli.project import CONFIG, project_config
 from karat.config import REPORT_TEXTS
 from karat.conventions import CHOICES, HELP
@@ -69,6 +69,7 @@ BY = Option(
 CLUSTER = Option(
     "--cluster",
     panel="Statistics",
+    setting="cluster",
     metavar="FIELD",
     help="Treat queries with the same value of this query field, such as user_id, as dependent: "
     "intervals and tests then use one unit per value.",
@@ -76,6 +77,7 @@ CLUSTER = Option(
 ENGINE = Option(
     "--engine",
     panel="Engine",
+    setting="engine",
     metavar="local|spark",
     default="local",
     help="Score runs in this process, or score Parquet files and tables (table:NAME) with Apache "
@@ -84,6 +86,7 @@ ENGINE = Option(
 MASTER = Option(
     "--master",
     panel="Engine",
+    setting="master",
     metavar="URL",
     show_default="local",
     help="Connect to this Spark master, such as spark://host:7077 or local[4].",
@@ -407,10 +410,12 @@ def start_engine(engine: str, master: str | None) -> None:
     if master is None:
         return
     if engine != "spark":
+        if is_project_setting("master"):  # --engine local takes precedence over the project
+            return
         raise InputError(
             "a master is used by Spark only", field="--master", hint="add --engine spark"
         )
-    from karat.engines.spark import session
+    from karat.engines.spark_session import session
 
     session(master)
 

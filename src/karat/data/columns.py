@@ -95,6 +95,12 @@ class Columns:
         """
         return table.rename(self._renamed(table.columns, NAMES)) if self.names else table
 
+    def renamed(self, names: Iterable[str]) -> list[str]:
+        """Return the columns of a table as `table` names them."""
+        names = list(names)
+        mapped = self._renamed(names, NAMES)
+        return [mapped.get(name, name) for name in names]
+
     def keys(self, record: Mapping[str, Value], known: Iterable[str] = NAMES) -> dict[str, Value]:
         """Return a record with karat's names for its keys."""
         renamed = self._renamed(record, known)

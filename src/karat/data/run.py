@@ -651,6 +651,11 @@ def columns_of_results(table: pl.DataFrame) -> list[str]:
     return list(dict.fromkeys(name for name in (*names, *columns.values()) if name is not None))
 
 
+def has_one_row_per_query(table: pl.DataFrame) -> bool:
+    """Return whether a table has a column with the list of results of each query."""
+    return bool(_list_columns(table, _result_columns(table)))
+
+
 def _result_columns(table: pl.DataFrame) -> dict[str, str | None]:
     columns = {column: frames.column(table, (column,)) for column in frames.RESULT_COLUMNS}
     columns["doc_id"] = frames.column(table, frames.DOC_ID)

@@ -7,11 +7,11 @@ and how the results of the parts are merged.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import polars as pl
@@ -42,6 +42,7 @@ from karat.engines.parts import (
     merged_facts,
 )
 from karat.engines.scoring_options import ScoringOptions
+from karat.engines.spark import SparkRun
 from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
 from karat.match.gold_index import PreparedGold, PreparedParts, are_hashes, warn_of_repeats
@@ -98,6 +99,8 @@ class ScoredRun:
     """Notes to print with the scores."""
     has_candidates: bool = False
     """Whether the run has lists before reranking."""
+    make_frame: Callable[[], Any] | None = None
+    """Makes the scores per query in the engine's own type; None if that is the table of Polars."""
 
 
 class LocalSession:
@@ -310,6 +313,7 @@ class LocalSession:
             mean_characters(results),
             tuple(session._notes(results, facts, table.counts)),  # noqa: SLF001
             facts.has_candidates,
+            partial(engine.frame, scorer, table) if isinstance(engine, SparkRun) else None,
         )
 
     def _list_preparation(self, facts: RunFacts | None) -> ListPreparation:
@@ -359,7 +363,7 @@ class LocalSession:
         """Yield which ids of gold are in a run, if they are so few that ids may be misspelled."""
         if self._compares_ids and _ids_are_doubtful(counts):
             finder = OverlapFinder(self.prepared.relevant_ids, self.plan.level, self.lists)
-            yield "relevant ids", reduce(Overlap.merge, engine.map(finder))
+            yield "relevant ids", Overlap.merged(finder.relevant_ids, engine.map(finder))
         if self.plan.compares_documents:
             renamed = self.lists.renamed
             ids = {renamed.get(doc_id, doc_id) for doc_id in facts.document_ids}

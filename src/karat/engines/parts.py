@@ -25,7 +25,7 @@ from karat.live.failures import FailedQueries
 from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold
 from karat.match.hashed_ids import HashedIds
-from karat.match.id_overlap import Overlap, document_ids, overlap, with_renamed_documents
+from karat.match.id_overlap import PartOverlap, document_ids, overlap, with_renamed_documents
 from karat.measures import Plan, ScoreTable
 from karat.measures.families import FamilyInput, FamilyName, inputs_by_family
 from karat.measures.plan import UsageNames
@@ -364,7 +364,7 @@ class OverlapFinder:
     level: str
     lists: ListPreparation
 
-    def __call__(self, part: Part) -> Overlap:
+    def __call__(self, part: Part) -> PartOverlap:
         """Return which ids occur in the part."""
         # Whole lists are searched: an id that top_k removed is not misspelled.
         run = self.lists.with_ids(part.run)

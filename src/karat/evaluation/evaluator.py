@@ -19,7 +19,8 @@ from karat.engines.batches import Batches, PartitionedBatches
 from karat.engines.local import LocalSession, ScoredRun
 from karat.engines.parts import Engine, OnePart, Part
 from karat.engines.scoring_options import ScoringOptions
-from karat.engines.spark import SparkRun, is_spark_source, is_spark_table, spark_table
+from karat.engines.spark import SparkRun
+from karat.engines.spark_session import collected_gold, is_spark_source, is_spark_table, spark_table
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
@@ -237,8 +238,8 @@ class Evaluator:
         self.preset = preset
         options.check_engine()
         self.engine = engine
-        if is_spark_table(gold):
-            gold = gold.toArrow()
+        if engine == "spark" or is_spark_table(gold):
+            gold = collected_gold(gold)
         self._session = LocalSession(gold, measures, options)
         self.cluster = cluster
         if cluster is not None:  # raises an error for a wrong field, before any run is scored
@@ -330,7 +331,9 @@ class Evaluator:
 
     def _engine(self, source: RunSource) -> Engine:
         if self.engine == "spark" and (table := spark_table(source.data)) is not None:
-            return SparkRun.of(self._session.gold, source.data, table)
+            prepared = self._session.prepared
+            assert not isinstance(prepared, PreparedParts), "Spark gets the whole gold"
+            return SparkRun.of(prepared, source.data, table)
         if isinstance(self._session.prepared, PreparedParts):
             return PartitionedBatches(self._session.prepared, source)
         if source.is_large:
@@ -397,6 +400,7 @@ class Evaluator:
             queries=session.gold.queries,
             # The lists of a Spark table stay where they are.
             scored_run=scored if self._is_local(scored.source) else None,
+            make_frame=scored.make_frame,
         )
         return scores if self.cluster is None else scores.clustered(self.cluster)
 

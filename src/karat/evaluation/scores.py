@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,8 @@ class Scores(Result):
         queries as independent.
     saved : Provenance, default None
         When scores that were read from a file were saved, and the commit of that time.
+    make_frame : function, default None
+        Makes `frame` for scores of another engine. None if `frame` is the same as `per_query`.
 
     Examples
     --------
@@ -103,6 +105,7 @@ class Scores(Result):
     preset: str | None = None
     cluster: str | None = None
     saved: Provenance | None = None
+    make_frame: Callable[[], Any] | None = None
     traced: dict[tuple[str, Measure], Calculation] = field(default_factory=dict, init=False)
     """A cache of calculations that are shown several times, by query and measure."""
 
@@ -173,6 +176,15 @@ class Scores(Result):
         """One row per query: query_id, then one column per measure; null if it is left out."""
         return self.table.frame
 
+    @property
+    def frame(self) -> Any:
+        """The table `per_query` in the type of the engine: a Spark or a Polars data frame.
+
+        The rows of a Spark data frame are not collected and have no order. Spark scores the run
+        again when the data frame is used, so `cache()` it before you use it several times.
+        """
+        return self.per_query if self.make_frame is None else self.make_frame()
+
     @cached_property
     def matches(self) -> pl.DataFrame:
         """One row per evidence text: the rank of the item that covers it, or the nearest text.
@@ -209,6 +221,13 @@ class Scores(Result):
                 "evidence matches are not kept for a run that is larger than the memory limit",
                 field="matches",
                 hint="raise the limit (memory=), or evaluate the queries of interest alone",
+            )
+        if self.make_frame is not None:
+            raise InputError(
+                "evidence matches are not available for a run that was scored by Spark, because "
+                "its lists stay on the cluster",
+                field="matches",
+                hint="collect the queries of interest, and evaluate them with engine='local'",
             )
         if EVIDENCE.name not in readings:
             raise InputError(

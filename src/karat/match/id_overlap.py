@@ -15,7 +15,7 @@ from itertools import chain, islice
 import numpy as np
 import polars as pl
 
-from karat.arrays import Flags
+from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.errors import InputError, counted
 from karat.match.hashed_ids import HashedIds
@@ -109,8 +109,20 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
+class PartOverlap:
+    """Which ids of gold occur in a part of a run, without the ids themselves."""
+
+    found: Ints
+    """The positions of the ids in those of gold."""
+    documents: Ints
+    """The positions of ids of gold that are document ids of the part."""
+    first_lists: Mapping[str, tuple[str, ...]]
+    """Some ids of the part: the first of each list, for the first query ids by bytes."""
+
+
+@dataclass(frozen=True)
 class Overlap:
-    """Which ids of gold occur anywhere in a run, in a part of it, or in several runs."""
+    """Which ids of gold occur anywhere in a run, or in several runs."""
 
     ids: pl.Series | HashedIds
     """The ids of gold: of relevant items, or of the documents of spans."""
@@ -125,6 +137,18 @@ class Overlap:
         """Some ids of the run, as examples."""
         lists = [self.first_lists[query] for query in sorted(self.first_lists)[:_EXAMPLES]]
         return tuple(dict.fromkeys(chain.from_iterable(lists)))[:_EXAMPLES]
+
+    @classmethod
+    def merged(cls, ids: pl.Series | HashedIds, parts: Iterable[PartOverlap]) -> Overlap:
+        """Return which ids of gold occur in any part of a run."""
+        found: Flags = np.zeros(len(ids), np.bool_)
+        is_document: Flags = np.zeros(len(ids), np.bool_)
+        first_lists: dict[str, tuple[str, ...]] = {}
+        for part in parts:
+            found[part.found] = True
+            is_document[part.documents] = True
+            first_lists.update(part.first_lists)
+        return cls(ids, found, is_document, first_lists)
 
     @property
     def is_small(self) -> bool:
@@ -143,7 +167,7 @@ class Overlap:
         return self.ids.smallest(is_selected, _EXAMPLES)
 
     def merge(self, other: Overlap) -> Overlap:
-        """Return which ids of gold occur in either part or run."""
+        """Return which ids of gold occur in either run."""
         return Overlap(
             self.ids,
             self.found | other.found,
@@ -152,14 +176,13 @@ class Overlap:
         )
 
 
-def overlap(gold_ids: pl.Series | HashedIds, run: Run) -> Overlap:
+def overlap(gold_ids: pl.Series | HashedIds, run: Run) -> PartOverlap:
     """Search for each relevant id of gold in the lists of all queries."""
     if isinstance(gold_ids, HashedIds) or run.lists is None:
         first_ids = nsmallest(_EXAMPLES, run.segments.query_ids)
-        return Overlap(
-            gold_ids,
-            _occurs_in(gold_ids, run, "item_id"),
-            _occurs_in(gold_ids, run, "doc_id"),
+        return PartOverlap(
+            np.flatnonzero(_occurs_in(gold_ids, run, "item_id")),
+            np.flatnonzero(_occurs_in(gold_ids, run, "doc_id")),
             {query: _first_items(run, query) for query in first_ids},
         )
     relevant = set(gold_ids)
@@ -169,10 +192,9 @@ def overlap(gold_ids: pl.Series | HashedIds, run: Run) -> Overlap:
     found = np.fromiter((item in retrieved for item in gold_ids), np.bool_, gold_ids.len())
     lists = run.lists.by_query
     first_ids = nsmallest(_EXAMPLES, filter(lists.get, lists))
-    return Overlap(
-        gold_ids,
-        found,
-        np.zeros_like(found),
+    return PartOverlap(
+        np.flatnonzero(found),
+        np.zeros(0, np.int64),
         {query: tuple(islice(dict.fromkeys(lists[query]), _EXAMPLES)) for query in first_ids},
     )
 
