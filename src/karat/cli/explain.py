@@ -32,7 +32,7 @@ from karat.cli.project import project_command
         "--query",
         panel="Calculation",
         metavar="ID",
-        help="Show the calculation for the query with this id.",
+        help="Show the calculation for the query with this id, or with this text.",
     ),
     Option(
         "--other",

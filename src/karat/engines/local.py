@@ -31,10 +31,10 @@ from karat.engines.parts import (
     CutCounts,
     Engine,
     FactFinder,
-    Failure,
     ListPreparation,
     OnePart,
     OverlapFinder,
+    PartError,
     PartResult,
     PartScorer,
     RunFacts,
@@ -415,7 +415,7 @@ def _prepared(gold: Gold | PartitionedGold, corpus: Corpus | None) -> PreparedGo
     return PreparedGold(gold if corpus is None else gold.in_code_points(corpus))
 
 
-def _order(failure: Failure) -> tuple[int, str]:
+def _order(failure: PartError) -> tuple[int, str]:
     return failure.order
 
 

@@ -171,7 +171,7 @@ class FactFinder:
 
 
 @dataclass(frozen=True)
-class Failure:
+class PartError:
     """An error in a part."""
 
     error: KaratError
@@ -222,7 +222,7 @@ class PartResult:
     """The scores of a part, and the facts from which notes, warnings and errors are made."""
 
     facts: RunFacts
-    failure: Failure | None = None
+    failure: PartError | None = None
     missing_items: pl.DataFrame | None = None
     """The items of the part that the table of chunks lacks; nothing is scored if there are any."""
     table: ScoreTable | None = None
@@ -293,7 +293,7 @@ class PartScorer:
                 steps.append("conventions")
                 return self._score(replace(part, run=run), scored, readings, result)
         except KaratError as error:
-            return replace(result, failure=Failure(error, len(steps)))
+            return replace(result, failure=PartError(error, len(steps)))
 
     def _match(
         self, gold: PreparedGold, run: Run, steps: list[str]

@@ -43,9 +43,9 @@ from karat.engines.spark_session import name_of, spark_errors
 from karat.engines.spark_tasks import (
     Border,
     Interleaved,
-    Outcome,
     PartitionScorer,
     PieceScorer,
+    TaskResult,
     bucket_of,
     score_group,
 )
@@ -127,7 +127,7 @@ class SparkRun:
         with self._spark_errors():
             return self._by_bucket(score, from_arrow_schema(schema))
 
-    def _outcomes(self, function: Callable[[Part], Any]) -> list[Outcome]:
+    def _outcomes(self, function: Callable[[Part], Any]) -> list[TaskResult]:
         piece = self._piece_scorer(function)
         if self._is_by_bucket:
 
@@ -145,28 +145,28 @@ class SparkRun:
         self._is_shuffled = True
         return self._shuffled(piece, self._rows)
 
-    def _in_place(self, piece: PieceScorer) -> list[Outcome] | None:
+    def _in_place(self, piece: PieceScorer) -> list[TaskResult] | None:
         """Return the outcomes of the partitions as they are; None if a query is in two of them."""
         results = _collected(self._mapped(self._rows, piece, has_whole_queries=False))
-        outcomes = [result for result in results if isinstance(result, Outcome)]
+        outcomes = [result for result in results if isinstance(result, TaskResult)]
         borders = [result for result in results if isinstance(result, Border)]
         if any(isinstance(result, Interleaved) for result in results):
             return None
         if any(outcome.error is not None for outcome in outcomes):
             return outcomes
         outcomes += self._of_borders(piece, borders)
-        in_gold = np.concatenate([outcome.in_gold for outcome in (*outcomes, Outcome())])
-        unknown = np.concatenate([outcome.unknown for outcome in (*outcomes, Outcome())])
+        in_gold = np.concatenate([outcome.in_gold for outcome in (*outcomes, TaskResult())])
+        unknown = np.concatenate([outcome.unknown for outcome in (*outcomes, TaskResult())])
         is_split = any(np.unique(numbers).size < numbers.size for numbers in (in_gold, unknown))
         return None if is_split else outcomes
 
-    def _of_borders(self, piece: PieceScorer, borders: Sequence[Border]) -> list[Outcome]:
+    def _of_borders(self, piece: PieceScorer, borders: Sequence[Border]) -> list[TaskResult]:
         """Return the outcomes of queries at the borders of partitions: short lists are scored here.
 
         The rows of long lists are read again, and shuffled.
         """
         long = {query for border in borders if border.rows is None for query in border.query_ids}
-        outcomes: list[Outcome] = []
+        outcomes: list[TaskResult] = []
         rows = [border.rows for border in borders if border.rows is not None]
         if rows:
             short = pl.concat(rows)
@@ -178,7 +178,7 @@ class SparkRun:
             outcomes += self._shuffled(piece, self._rows.where(query_id.isin(sorted(long))))
         return outcomes
 
-    def _shuffled(self, piece: PieceScorer, rows: Any) -> list[Outcome]:
+    def _shuffled(self, piece: PieceScorer, rows: Any) -> list[TaskResult]:
         """Return the outcomes of partitions with whole queries, which a shuffle makes."""
         moved = rows.repartition(self._n_parts, _text_column(self._query_id))
         return _collected(self._mapped(moved, piece, has_whole_queries=True))
@@ -216,7 +216,7 @@ class SparkRun:
 
         return PieceScorer(cloudpickle.dumps(function), self._query_id, self.name)
 
-    def _check_reading(self, outcomes: Sequence[Outcome]) -> None:
+    def _check_reading(self, outcomes: Sequence[TaskResult]) -> None:
         """Raise an error for a table without rows, or one that was different when last read."""
         size = (
             sum(outcome.n_rows for outcome in outcomes),

@@ -3,8 +3,8 @@
 Rows arrive in batches that end anywhere. If the rows of each query are next to each other, they are
 scored in pieces of whole queries while they arrive. The first and the last query of a partition may
 continue in another one, so their rows are returned (`Border`), and the driver joins them. Whether a
-query in the middle is in another partition, too, only the driver can see: each `Outcome` states its
-queries.
+query in the middle is in another partition, too, only the driver can see: each `TaskResult`
+states its queries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BYTES_PER_BORDER = 256 << 10
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TaskResult:
     """The result for some whole queries, or the error of a wrong row."""
 
     result: Any = None
@@ -85,7 +85,7 @@ class PieceScorer:
         function: Callable[[Part], Any] = pickle.loads(self.function)  # noqa: S301 - by SparkRun
         return function
 
-    def __call__(self, rows: pl.DataFrame, gold: GoldParts) -> Outcome:
+    def __call__(self, rows: pl.DataFrame, gold: GoldParts) -> TaskResult:
         """Return the result for some rows, with their share of gold."""
         try:
             run = self._run(rows)
@@ -95,21 +95,21 @@ class PieceScorer:
             unknown = query_ids.filter(numbers < 0).to_list()
             result = self._function(Part(gold.part(known), run))
         except KaratError as error:
-            return Outcome(error=error)
+            return TaskResult(error=error)
         hashes = np.fromiter(map(_hash, unknown), np.int64, len(unknown))
-        return Outcome(
+        return TaskResult(
             result, None, rows.height, query_ids.len(), _checksum(query_ids), known, hashes
         )
 
-    def with_gold(self, rows: pl.DataFrame, gold: PreparedGold) -> Outcome:
+    def with_gold(self, rows: pl.DataFrame, gold: PreparedGold) -> TaskResult:
         """Return the result for the rows and the gold of the same share of the queries."""
         try:
             run = self._run(rows) if rows.height else Run(NO_RESULTS, name=self.name)
             result = self._function(Part(gold, run))
         except KaratError as error:
-            return Outcome(error=error)
+            return TaskResult(error=error)
         query_ids = run.query_ids
-        return Outcome(result, None, rows.height, query_ids.len(), _checksum(query_ids))
+        return TaskResult(result, None, rows.height, query_ids.len(), _checksum(query_ids))
 
     def _run(self, rows: pl.DataFrame) -> Run:
         return run_of_table(rows, name=self.name, locate=Locate(rows))
@@ -130,14 +130,14 @@ class PartitionScorer:
         results = self._whole(batches) if self.has_whole_queries else self._pieces(batches)
         yield from map(as_row, results)
 
-    def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
+    def _whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[TaskResult]:
         collected = list(batches)
         if collected:
             yield self.score(_frame(collected), self.gold.value)
 
     def _pieces(
         self, batches: Iterable[pa.RecordBatch]
-    ) -> Iterator[Outcome | Border | Interleaved]:
+    ) -> Iterator[TaskResult | Border | Interleaved]:
         borders: list[pl.DataFrame] = []
         for rows, is_last_query in _pieces_of_whole_queries(batches, self.score.query_column):
             segments = QuerySegments.of(rows[self.score.query_column])
@@ -153,7 +153,7 @@ class PartitionScorer:
         if borders:
             yield self._border(pl.concat(borders))
 
-    def _border(self, rows: pl.DataFrame) -> Border | Outcome:
+    def _border(self, rows: pl.DataFrame) -> Border | TaskResult:
         ids = rows[self.score.query_column].unique()
         if ids.null_count():  # an error, which is raised here
             return self.score(rows, self.gold.value)
@@ -169,7 +169,7 @@ def as_row(result: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column], names=["result"])
 
 
-def score_group(score: PieceScorer, rows: pa.Table, gold: pa.Table) -> Outcome:
+def score_group(score: PieceScorer, rows: pa.Table, gold: pa.Table) -> TaskResult:
     """Return the result for the queries of one bucket, of the run and of gold."""
     share = pickle.loads(gold["gold"][0].as_py())  # noqa: S301 - written by SparkRun
     return score.with_gold(frames.to_frame(rows), share)

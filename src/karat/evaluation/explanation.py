@@ -87,7 +87,7 @@ def explain(
     run : path, table, dict, records or Run, default None
         What was found.
     query : str or int, default None
-        The id of the query to show the calculation for.
+        The id of the query to show the calculation for, or its whole text.
     other : path, table, dict, records or Run, default None
         A second run, to show side by side with the first and with the items that changed.
     conventions : Conventions or dict, default None
@@ -231,7 +231,7 @@ def _explain_query(
         calculations = [
             replace(shown, remarks=[*shown.remarks, f"list: {settings}"]) for shown in calculations
         ]
-    return _explanation(plans[0], query_id, calculations)
+    return _explanation(plans[0], query_id, calculations, _text(opened_gold, query_id))
 
 
 def _apply_error_conventions(gold: Gold, run: Run, plan: Plan) -> None:
@@ -262,13 +262,28 @@ def _plan(measure: Measure, gold: Gold, options: ScoringOptions, run: str | None
     )
 
 
-def _explanation(plan: Plan, query: str | None, calculations: list[Calculation]) -> Explanation:
+def _explanation(
+    plan: Plan, query: str | None, calculations: list[Calculation], text: str | None = None
+) -> Explanation:
     (measure,) = plan.measures
-    return Explanation(measure, query, calculations, plan.conventions, plan.level, plan.rule)
+    return Explanation(measure, query, calculations, plan.conventions, plan.level, plan.rule, text)
+
+
+def _text(gold: Gold, query_id: str) -> str | None:
+    """Return the text of a query, if gold has it."""
+    queries = gold.queries
+    if "text" not in queries.columns:
+        return None
+    text: str | None = queries.row(by_predicate=pl.col("query_id") == query_id, named=True)["text"]
+    return text
 
 
 def _query_id(query: str | int | None, gold: Gold) -> str:
     query_id = str(query) if isinstance(query, int) and not isinstance(query, bool) else query
+    if isinstance(query_id, str) and "text" in gold.queries.columns:
+        same = gold.queries.filter(pl.col("text") == query_id)["query_id"]
+        if same.len() == 1 and query_id not in gold.query_ids:
+            return str(same.item())
     if not isinstance(query_id, str) or query_id not in gold.query_ids:
         examples = ", ".join(map(repr, gold.query_ids.head(3)))
         raise InputError(
@@ -295,6 +310,8 @@ class Explanation(Result):
         Whether items or their documents are scored.
     matching : str, default None
         When a text covers an evidence text, in words. None if evidence is not measured.
+    text : str, default None
+        The text of the query. None if gold has none.
 
     Examples
     --------
@@ -310,6 +327,7 @@ class Explanation(Result):
     conventions: Conventions
     level: str
     matching: str | None = None
+    text: str | None = None
 
     @property
     def difference(self) -> float | None:
@@ -335,6 +353,7 @@ class Explanation(Result):
             "level": self.level,
             "matching": self.matching,
             "query": self.query,
+            "text": self.text,
             "calculations": [
                 {
                     "run": calculation.run,

@@ -90,6 +90,17 @@ class Check:
         """The result of the check in a sentence."""
         return self._value_reason() if self.difference is None else self._change_reason()
 
+    @property
+    def doubt(self) -> str:
+        """What a passed check does not rule out: a change above the limit that may be chance."""
+        if not self.passed or self.difference is None:
+            return ""
+        amount = self._limited_change(self.difference)
+        if amount <= max(self.rule.limit, 0.0):
+            return ""
+        verb = "fell" if self.rule.kind == "max_drop" else "rose"
+        return f"{self.rule.measure} {verb} by {self.shown(amount)}, which may be chance"
+
     def _value_reason(self) -> str:
         statement = f"{self.rule.measure} is {self.shown(self.value)}"
         if self.passed:

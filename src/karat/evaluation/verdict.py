@@ -101,6 +101,11 @@ class Verdict(Result):
         return " and ".join(filter(None, parts)) or None
 
     @property
+    def doubts(self) -> list[str]:
+        """The changes above a limit that may be chance, so that the run passed."""
+        return [check.doubt for check in self.checks if check.doubt]
+
+    @property
     def summary(self) -> str:
         """The verdict in one line, including failed and missing queries."""
         if not self.checks:  # all thresholds compare with a baseline that does not exist yet
@@ -113,6 +118,7 @@ class Verdict(Result):
         )
         if self.baseline is not None:
             outcome += f" (baseline {self.baseline})"
+        outcome = "; ".join([outcome, *self.doubts])
         return outcome if self.unanswered is None else f"{outcome}; {self.unanswered}"
 
     def as_dict(self) -> dict[str, Any]:

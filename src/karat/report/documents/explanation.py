@@ -71,6 +71,8 @@ def _values(explanation: Explanation) -> str:
 
 def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
     declaration = explanation.measure.declaration
+    if explanation.text is not None:
+        yield "Query", explanation.text
     yield "Measure", declaration.title
     yield "Formula", declaration.formula
     if departures := explanation.conventions.departures():
@@ -154,7 +156,7 @@ def _side_by_side(measure: Measure, first: Calculation, second: Calculation) -> 
     a, b = _distinct(first.run, second.run)
     sections = []
     if measure.declaration.reads_gold:
-        sections.append(Section(_items(first, second, a, b)))
+        sections.append(Section(_items(measure, first, second, a, b)))
     else:
         for name, calculation in ((a, first), (b, second)):
             rows = calculation.picked
@@ -185,7 +187,9 @@ def _distinct(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a != b else (f"{a} (1)", f"{b} (2)")
 
 
-def _items(first: Calculation, second: Calculation, a: str, b: str) -> list[Block]:
+def _items(
+    measure: Measure, first: Calculation, second: Calculation, a: str, b: str
+) -> list[Block]:
     """Return what each item adds to the value in each list, the largest difference first."""
     items = changes(first, second)
     if not items:
@@ -201,21 +205,36 @@ def _items(first: Calculation, second: Calculation, a: str, b: str) -> list[Bloc
         Column(b),
         Column("difference"),
     ]
+    # Relevant items below the cutoff have a rank, too; it would be wrong to show them as absent.
+    below_a, below_b = (
+        {row["item"]: row["rank"] for row in calculation.missed} for calculation in (first, second)
+    )
     rows = []
     for item in items[:MOST_ROWS]:
-        plain = (item.grade, item.rank_a, item.rank_b, item.brought_a, item.brought_b)
+        rank_a, rank_b = (
+            item.rank_a or below_a.get(item.item),
+            item.rank_b or below_b.get(item.item),
+        )
+        plain = (item.grade, rank_a, rank_b, item.brought_a, item.brought_b)
         shown = [Cell(_shown(value)) for value in plain]
         rows.append([Cell(item.item), *shown, Cell(_signed(item.difference))])
     more = len(items) - MOST_ROWS
     notes = [f"and {more:,} more"] if more > 0 else []
+    if isinstance(cutoff := measure.cutoff, int) and any(
+        cell.text == DASH for row in rows for cell in row[2:4]
+    ):
+        notes.append(f"rank {DASH}: not among the first {cutoff}; relevant items: not in the list")
     return [Table(columns, rows, f"{adds} of each item", notes)]
 
 
 def _missed(calculation: Calculation) -> list[Block]:
-    """Return what should have been found, the highest grades first."""
+    """Return what should have been found: what is further down the list, then the rest by grade."""
     if not calculation.missed:
         return []
-    rows = calculation.missed[:TOP]
+    in_list = sorted(
+        (row for row in calculation.missed if row["rank"] is not None), key=lambda row: row["rank"]
+    )
+    rows = [*in_list, *(row for row in calculation.missed if row["rank"] is None)][:TOP]
     more = len(calculation.missed) - len(rows)
     columns = [Column("relevant, but not counted", "left"), Column("grade"), Column("rank")]
     cells = [

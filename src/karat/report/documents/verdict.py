@@ -23,7 +23,9 @@ from karat.report.document_model import (
 
 def verdict_document(verdict: Verdict) -> Document:
     """Return the document of a verdict."""
-    tone: Tone = "good" if verdict.passed else "bad"
+    tone: Tone = "bad"
+    if verdict.passed:
+        tone = "caution" if verdict.doubts else "good"
     texts = query_texts(verdict)
     sections = [Section([checks_table(verdict)])]
     sections += [failure_section(check, texts) for check in verdict.failures]
