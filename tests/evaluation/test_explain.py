@@ -547,3 +547,27 @@ def test_preset_gives_names_conventions_and_settings_of_the_environment(monkeypa
     shortened = karat.explain("HitRate@10", **data, preset="coverage")
     assert "evidence.Success@10 = 0.0000" in str(shortened)
     assert "RAG_TOP_K" not in str(karat.explain("HitRate@10", preset="coverage"))
+
+
+def test_query_may_be_named_by_its_text_which_is_shown():
+    gold = [
+        {"query_id": "q1", "query": "How do I pay?", "relevant": ["a"]},
+        {"query_id": "q2", "query": "Where is my order?", "relevant": ["b"]},
+    ]
+    explanation = karat.explain(
+        "RR", gold=gold, run={"q1": ["a"], "q2": ["b"]}, query="How do I pay?"
+    )
+    assert (explanation.query, explanation.text) == ("q1", "How do I pay?")
+    assert "How do I pay?" in str(explanation)
+    with refused(field="query"):
+        karat.explain("RR", gold=gold, run={"q1": ["a"]}, query="How")
+
+
+def test_relevant_items_below_the_cutoff_are_shown_with_their_rank():
+    gold = {"q1": {"a": 2, "b": 1, "z": 3}}
+    one, other = {"q1": ["x", "y", "b", "a"]}, {"q1": ["a", "b", "x"]}
+    text = str(karat.explain("nDCG@2", gold=gold, run=one, other=other, query="q1"))
+    rows = [line.split() for line in text.splitlines()]
+    assert next(row[1:4] for row in rows if row[:1] == ["a"]) == ["2", "4", "1"]
+    missed = [row[0] for row in rows if row[:1] and row[0] in "abz" and len(row) in (3, 6)]
+    assert missed[:3] == ["b", "a", "z"]  # first those in the list, by rank

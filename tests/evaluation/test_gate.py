@@ -621,3 +621,16 @@ def test_real_runs_are_judged_about_as_student_would(run, baseline, drop, passed
     test = scipy.stats.ttest_rel(values_of_trec(run), values_of_trec(baseline))
     ends = test.confidence_interval(0.9)
     assert check.bound == pytest.approx(ends.low if check.rule.strict else ends.high, abs=0.01)
+
+
+def test_passed_gate_states_a_drop_that_may_be_chance():
+    run = {query: SECOND[query] if at < 3 else FIRST[query] for at, query in enumerate(GOLD)}
+    verdict = karat.gate(GOLD, run, "RR max_drop 0.02", baseline=FIRST)
+    assert verdict.passed
+    assert verdict.doubts == ["RR fell by 0.075, which may be chance"]
+    assert verdict.doubts[0] in verdict.summary
+
+
+@pytest.mark.parametrize(("run", "limit"), [(FIRST, 0.0), (mixed(17), 0.1)])
+def test_passed_gate_has_no_doubts_if_the_drop_is_allowed(run, limit):
+    assert karat.gate(GOLD, run, f"RR max_drop {limit}", baseline=FIRST).doubts == []

@@ -38,8 +38,8 @@ def test_lead_over_one_run_is_significant_or_not():
     assert headline({"old": run(2), "new": run(1)}) == better
     assert headline({"new": run(1), "old": run(2)}) == better
     assert headline({"old": run(1, 2), "new": run(2, 1, 1)}) == (
-        "new leads old by 0.083 RR, but the gap is not significant (p = 0.688; with 12 queries "
-        "only differences above 0.319 can be detected)"
+        "new leads old by 0.083 RR, but the gap is not significant (p = 0.688; with 12 queries, "
+        "differences below 0.319 are easily missed)"
     )
 
 

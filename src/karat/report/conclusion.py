@@ -169,7 +169,7 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
     elif row["detectable"] is not None:
         detectable = _gap(row["detectable"], measure)
         reasons.append(
-            f"with {row['n']:,} queries only differences above {detectable} can be detected"
+            f"with {row['n']:,} queries, differences below {detectable} are easily missed"
         )
     return Headline(
         f"{leader} leads {rival} by {gap} {name}, but the gap is not significant "
