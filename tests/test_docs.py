@@ -91,7 +91,9 @@ class Shell:
 
     def pytest(self, words):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # pytest prints more if CI is set.
+        environment = {name: text for name, text in os.environ.items() if name != "CI"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         self.exit_code, self.error = done.returncode, done.stderr
         return done.stdout
 

@@ -333,9 +333,9 @@ def test_name_that_is_not_a_measure_is_refused(name, field, problem, hint):
     [
         ({"latency_ms": {"total": -1}}, "latency_ms.total", ["-1.0"]),
         ({"latency_ms": {"total": 1e15}}, "latency_ms.total", ["1000000000000000.0"]),
-        ({"calls": [{}, {"price_in": -0.1}]}, "calls[1].price_in", [">= 0.0"]),
-        ({"calls": [{"price_per_call": 1e9}]}, "calls[0].price_per_call", ["< 1000000000.0"]),
-        ({"calls": [{"prompt_tokens": -1}]}, "calls[0].prompt_tokens", [">= 0"]),
+        ({"calls": [{}, {"price_in": -0.1}]}, "calls[1].price_in", ["-0.1"]),
+        ({"calls": [{"price_per_call": 1e9}]}, "calls[0].price_per_call", ["1,000,000,000"]),
+        ({"calls": [{"prompt_tokens": -1}]}, "calls[0].prompt_tokens", ["-1"]),
         ({"calls": [{"price_per_1k": 1, "price_in": 1}]}, "calls[0]", ["price_in", "price_out"]),
         ({"calls": [{"price_per_1k": 1, "price_out": 0}]}, "calls[0]", ["price_in", "price_out"]),
         (
