@@ -3,8 +3,8 @@
 import gzip
 import io
 import os
-import threading
 import shutil
+import threading
 from pathlib import Path
 
 import polars as pl
