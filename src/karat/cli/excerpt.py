@@ -197,7 +197,7 @@ def _drawn(text: str, number: int, extent: Extent | None) -> str:
 
 
 def _window(text: str, start: int, room: int) -> Extent:
-    """Return the part of a line to show: a value with what is before it, in so many columns."""
+    """Return the part of a line to show: a value and the text before it, within a width."""
     from rich.cells import cell_len
 
     def count(characters: Iterable[str], columns: int) -> int:

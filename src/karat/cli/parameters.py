@@ -78,7 +78,7 @@ class Option(click.Option):
     The names are flags; a name without dashes is the name of the function parameter.
 
     `setting` is the name of the option in karat.toml, or "" if the file cannot set it; by default,
-    the panel decides. `is_path` states that the values are paths. `separator` stands between the
+    the panel decides. `is_path` states that the values are paths. `separator` is between the
     two parts of each value, if these are pairs; in karat.toml they are a table.
     """
 

@@ -27,7 +27,7 @@ FEW_GEOMETRIC = 50
 _SWAP_DRAWS = 10_000
 _MANY_SWAPPED = 10_000
 _SWAPPED_OF_MANY = 64
-"""If more queries than _MANY_SWAPPED differ, only the values of so many are swapped."""
+"""If more queries than _MANY_SWAPPED differ, only the values of _SWAPPED_OF_MANY are swapped."""
 
 
 @dataclass(frozen=True, eq=False)

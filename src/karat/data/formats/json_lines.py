@@ -283,7 +283,7 @@ def _invalid(
 ) -> InputError:
     field = mismatch.field
     if field and theirs:
-        path, quote, key = field.partition('["')  # a key is no name of a field
+        path, quote, key = field.partition('["')  # a key is not a field
         path = re.sub(r"[^.\[\]]+", lambda name: theirs.get(name[0], name[0]), path)
         field = f"{path}{quote}{key}"
     hint = mismatch.hint or "`karat docs formats` lists the fields"

@@ -37,7 +37,7 @@ def adapt(target: Any, search: Search) -> BoundCall | None:
 def _search_options(schema: Iterable[Any]) -> dict[str, str]:
     """Return the options of a search for a text.
 
-    For a table without vectors, LanceDB must be told that the search is a full-text search. A
+    For a table without vectors, the search must be declared as a full-text search. A
     vector is a list of a fixed size, which may be inside another type.
     """
     has_vectors = any("fixed_size_list" in str(field.type) for field in schema)
