@@ -59,7 +59,13 @@ def _drawing(rows: pl.DataFrame, by: str, measure: str, palette: Palette) -> Any
         }
         for row in palette.named_last(rows).iter_rows(named=True)
     ]
-    x = alt.X(field="time", type="temporal", title="saved", axis=number_axis(grid=False))
+    x = alt.X(
+        field="time",
+        type="temporal",
+        title="saved (UTC)",
+        scale=alt.Scale(type="utc"),
+        axis=number_axis(grid=False),
+    )
     if by == "commit":
         order = rows.sort("committed", "saved", maintain_order=True)
         names = list(dict.fromkeys(commit_label(row) for row in order.iter_rows(named=True)))
