@@ -17,7 +17,7 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -34,6 +34,9 @@ else:
 COMPRESSIONS = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd"}
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 24
+_MOST_AHEAD = 6
+_BYTES_PER_AHEAD = 1 << 28
+"""The memory limit that a block ahead requires: seven times its text and its table."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
@@ -63,12 +66,18 @@ class Source:
         self.path = Path(path)
         self.n_read = 0
         """How many bytes of the file were read, if it is read in blocks."""
+        self.n_ahead = _MOST_AHEAD
+        """How many blocks are read and parsed ahead of their use, if the format can do that."""
         if path_is(Path.is_dir, self.path):
             raise InputError(
                 "expected a file, got a folder", path=path, hint=_folder_hint(self.path)
             )
         if not path_is(Path.exists, self.path):
             raise InputError("file not found", path=path, hint=_similar_path_hint(self.path))
+
+    def limit_memory(self, memory: int) -> None:
+        """Read so few blocks ahead that they take a small part of the memory limit."""
+        self.n_ahead = min(max(memory // _BYTES_PER_AHEAD, 1), _MOST_AHEAD)
 
     @property
     def compression(self) -> str | None:
@@ -106,13 +115,11 @@ class Source:
         """The first bytes of the content, from which the format is detected."""
         return self._read(HEAD_BYTES)
 
-    def whole_lines(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    def whole_lines(self, size: int = BLOCK_BYTES) -> Generator[bytes, None, None]:
         """Yield the content in blocks of whole lines, without a byte order mark."""
         with self._open_both() as (raw, file):
             mark = BYTE_ORDER_MARK
-            while block := file.read(size):
-                if not block.endswith(b"\n"):
-                    block += file.readline()
+            while block := _read_lines(file, size, can_seek=file is raw):
                 self.n_read = raw.tell()
                 yield block.removeprefix(mark)
                 mark = b""
@@ -181,6 +188,18 @@ class Source:
             raise self.error(
                 "permission denied", hint="check the permissions of the file"
             ) from error
+
+
+def _read_lines(file: IO[bytes], size: int, *, can_seek: bool) -> bytes:
+    """Read whole lines with about `size` bytes; nothing at the end of the file."""
+    if can_seek:  # then the bytes are copied only once
+        start = file.seek(size, os.SEEK_CUR) - size
+        file.readline()
+        stop = file.tell()
+        file.seek(start)
+        return file.read(stop - start)
+    block = file.read(size)
+    return block if block.endswith(b"\n") else block + file.readline()
 
 
 class _SizeLimitedFile:

@@ -211,6 +211,8 @@ def _files_and_size(source: PathSource) -> tuple[list[DataFile], int]:
 def _partitioned(
     source: PathSource, files: list[DataFile], size: int, memory: int
 ) -> PartitionedGold:
+    for file in files:
+        file.limit_memory(memory)
     part_size = max(memory // _PARTS_IN_LIMIT, _SMALLEST_PART)
     gold = PartitionedGold(files, source, -(-size // part_size), part_size)
     if source.queries is not None:

@@ -47,9 +47,11 @@ _SHARE_OF_MEMORY = 4
 """The default limit is this part of the machine's memory."""
 _BATCHES_IN_MEMORY = 24
 """Scoring a batch takes up to this many times the memory of its table."""
-_SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 26
+_SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 25
 _TEXT_EXPANSION, _TABLE_EXPANSION = 5, 3
 """How many times as large as its text or its table a run may be while it is read and scored."""
+_LARGEST_WHOLE = _TEXT_EXPANSION * CACHE_BYTES
+"""A run that takes more is read in batches even if it fits into the memory limit."""
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
@@ -102,6 +104,24 @@ class RunSource:
         except InputError:  # not a file; if it should be one, reading it raises the error
             return False
 
+    @cached_property
+    def is_streamed(self) -> bool:
+        """Whether batches are faster than the whole run, although it fits into the memory limit.
+
+        They are if the run is too large for the cache: then reading and scoring overlap, and the
+        same memory is used again and again.
+        """
+        from karat.data.formats.registry import has_run_pieces
+
+        if self.path is None or self.is_kept or self.is_large or is_pipe(self.path):
+            return False
+        try:
+            if self._estimated_size <= _LARGEST_WHOLE:
+                return False
+            return all(has_run_pieces(file, self._format) for file in self._files())
+        except InputError:  # reading it raises the error
+            return False
+
     @property
     def fitting_share(self) -> float:
         """About what share of the run fits into the memory limit."""
@@ -121,7 +141,10 @@ class RunSource:
         from karat.data.formats.registry import run_files
 
         columns = self.data.columns if isinstance(self.data, PathSource) else None
-        return run_files(path_of(self.data) or "", self._format, columns)
+        files = run_files(path_of(self.data) or "", self._format, columns)
+        for file in files:
+            file.limit_memory(self.memory)
+        return files
 
     @property
     def _format(self) -> str | None:

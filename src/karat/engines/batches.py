@@ -34,12 +34,14 @@ class Batches:
     def map(self, function: Callable[[Part], Result]) -> Iterator[Result]:
         """Yield the result for each batch, and for the queries that only gold has.
 
-        The results are collected first. If a query is in two batches, the run is partitioned, and
-        the function is called for the partitions instead.
+        The results are collected first. If a query is in two batches, the function is called for
+        partitions of the run instead, or for the whole run if it fits into the memory limit.
         """
         try:
             results = list(map(function, self._parts()))
         except _RepeatedQueryError as error:
+            if not self.source.is_large:
+                return iter([function(Part(self.gold, self.source.read()))])
             self.source.partition(error.query)
             results = list(map(function, self._parts()))
         return iter(results)
@@ -47,7 +49,7 @@ class Batches:
     def _parts(self) -> Iterator[Part]:
         seen = _SeenQueries(self._gold_parts)
         run: Run | None = None
-        for run in self.source.batches():
+        for run in self.source.large_batches():
             yield Part(self._gold_parts.part(seen.add(run.query_ids)), run)
         assert run is not None, "a file without results is an error"
         nothing = run.only([])

@@ -336,7 +336,8 @@ class Evaluator:
             return SparkRun.of(prepared, source.data, table)
         if isinstance(self._session.prepared, PreparedParts):
             return PartitionedBatches(self._session.prepared, source)
-        if source.is_large:
+        # If a part needs the facts about the whole run, a run in batches is read twice.
+        if source.is_large or (source.is_streamed and not self._session.needs_facts):
             return Batches(self._session.prepared, source)
         return OnePart(Part(self._session.prepared, source.read()))
 

@@ -90,15 +90,16 @@ def pair_hashes(
 def all_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
     """Return True if no list contains a pair twice. A hash collision can cause a wrong False.
 
-    Lists are checked in blocks, since a hash table that fits into the cache is several times as
-    fast.
+    Lists are checked in blocks that fit into the cache, by sorting: NumPy sorts numbers with vector
+    instructions, which is several times as fast as a hash table.
     """
-    ends = np.append(starts[1:], pairs.len())
+    keys = pairs.to_numpy()
+    ends = np.append(starts[1:], keys.size)
     first = 0
     while first < starts.size:
         last = max(int(np.searchsorted(ends, starts[first] + _BLOCK_ROWS, "right")), first + 1)
-        block = pairs.slice(int(starts[first]), int(ends[last - 1] - starts[first]))
-        if block.n_unique() < block.len():
+        block = np.sort(keys[starts[first] : ends[last - 1]])
+        if (block[1:] == block[:-1]).any():
             return False
         first = last
     return True

@@ -18,8 +18,9 @@ from karat.data.frames import GENERATED_ID, LARGEST_GRADE
 from karat.data.gold import Gold
 from karat.data.gold_source import PartitionedGold
 from karat.data.gold_tables import NO_EVIDENCE
+from karat.data.ranking import QuerySegments
 from karat.errors import InputError, KaratWarning, counted, for_example
-from karat.match.align import pair_hashes
+from karat.match.align import all_distinct, pair_hashes, query_numbers
 from karat.match.hashed_ids import HashedIds
 from karat.match.hits import Alternatives, RankedRows, ideal_rows
 
@@ -87,12 +88,16 @@ class PreparedGold:
     @cached_property
     def table(self) -> pl.DataFrame:
         """The judgments (item_id, query, grade, key), with one row per query and item."""
-        numbers = self.query_ids.to_frame().with_row_index("query")
-        table = self.gold.judgments.join(numbers, on="query_id").select(
-            "item_id", pl.col("query").cast(pl.Int64), "grade"
+        judgments = self.gold.judgments
+        segments = QuerySegments.of(judgments["query_id"])
+        numbers = query_numbers(self.query_ids, segments.query_ids)
+        keys = pair_hashes(judgments["item_id"], numbers.astype(np.uint64), segments.lengths)
+        table = judgments.select(
+            "item_id", pl.Series("query", np.repeat(numbers, segments.lengths)), "grade", keys
         )
-        table = table.with_columns(_hash_column(table))
-        if table["key"].n_unique() == table.height:
+        # Without grouped queries, a repeated judgment can be anywhere.
+        starts = segments.starts if segments.contiguous else segments.starts[:1]
+        if all_distinct(keys, starts):
             return table
         table = table.group_by("query", "item_id").agg(pl.col("grade").max())
         return table.with_columns(_hash_column(table))
@@ -140,13 +145,6 @@ class PreparedGold:
     def ideal(self) -> RankedRows:
         """The ideal list of each query: its grades, highest first."""
         query, grade = self.flat
-        extreme = max(int(grade.max(initial=0)), int(grade.min(initial=0)), key=abs)
-        if abs(extreme) >= LARGEST_GRADE:
-            raise InputError(
-                f"must be between {-LARGEST_GRADE + 1} and {LARGEST_GRADE - 1}, got {extreme}",
-                field="grade",
-                hint="use small integers such as 0, 1, 2, 3",
-            )
         return ideal_rows(self.query_ids.len(), query, grade)
 
     @cached_property
@@ -161,11 +159,23 @@ class PreparedGold:
     @cached_property
     def largest_grade(self) -> int:
         """The highest grade of all judgments, at least 1."""
-        return int(self.ideal.grade.max(initial=1))
+        return int(self.flat[1].max(initial=1))
 
     @cached_property
     def flat(self) -> tuple[Ints, Ints]:
         """The query number and the grade of all judgments, in the order of `mapping` or `table`."""
+        query, grade = self._flat
+        extreme = max(int(grade.max(initial=0)), int(grade.min(initial=0)), key=abs)
+        if abs(extreme) >= LARGEST_GRADE:
+            raise InputError(
+                f"must be between {-LARGEST_GRADE + 1} and {LARGEST_GRADE - 1}, got {extreme}",
+                field="grade",
+                hint="use small integers such as 0, 1, 2, 3",
+            )
+        return query, grade
+
+    @property
+    def _flat(self) -> tuple[Ints, Ints]:
         if self.mapping is None:
             return self.table["query"].to_numpy(), self.table["grade"].to_numpy()
         counts = np.fromiter(map(len, self.mapping.values()), np.int64, len(self.mapping))
@@ -322,7 +332,8 @@ class _TableByQuery:
 
     @classmethod
     def of(cls, table: pl.DataFrame, query_ids: pl.Series) -> _TableByQuery:
-        numbers = _query_numbers(query_ids, table["query_id"])
+        segments = QuerySegments.of(table["query_id"])
+        numbers = np.repeat(_query_numbers(query_ids, segments.query_ids), segments.lengths)
         if (numbers[1:] < numbers[:-1]).any():
             order = np.argsort(numbers, kind="stable")
             table, numbers = table[order], numbers[order]

@@ -200,11 +200,17 @@ def read_run(
     return run_from(files, [_format_of(file, format) for file in files], path)
 
 
+def has_run_pieces(file: DataFile, name: str | None) -> bool:
+    """Return whether a run in this file can be read in pieces."""
+    fmt = _format_of(file, name)
+    is_binary = fmt in (table_files.PARQUET, table_files.ARROW)
+    return fmt.read_run_pieces is not None and (not is_binary or table_files.is_seekable(file))
+
+
 def run_pieces(file: DataFile, name: str | None) -> Iterator[RunPiece]:
     """Yield the pieces of a file with a run; a file that has to be read as a whole is one piece."""
     fmt = _format_of(file, name)
-    is_binary = fmt in (table_files.PARQUET, table_files.ARROW)
-    if fmt.read_run_pieces is None or (is_binary and not table_files.is_seekable(file)):
+    if fmt.read_run_pieces is None or not has_run_pieces(file, name):
         warnings.warn(
             KaratWarning(
                 f"{file.path}: the format {fmt.name} is read as a whole, which may take more than "

@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +45,7 @@ from karat.data.ranking import ranked_by_score, with_scores_that_order
 from karat.data.run import Run
 from karat.errors import SWAPPED, InputError
 from karat.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
+from karat.read_ahead import parsed_ahead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -186,31 +189,45 @@ def _read(source: Source, schema: Schema) -> pl.DataFrame:
 def _read_blocks(source: Source, schema: Schema) -> Iterator[pl.DataFrame]:
     """Yield the rows of each block; raise an error if there are none in the whole file."""
     lines = n_rows = 0
-    for block in source.whole_lines():
-        frame = _read_block(block, schema)
-        if frame is None:
-            refuse_unreadable(block if lines else source.head, source)
-            frame = _parse_lines(source, block, schema, lines + 1)
-        n_rows += frame.height
-        lines += block.count(b"\n")
-        yield frame
+    read = partial(_read_block, schema=schema)
+    with closing(parsed_ahead(source.whole_lines(), read, source.n_ahead)) as blocks:
+        for block, (frame, n_lines) in blocks:
+            if frame is None:
+                refuse_unreadable(block if lines else source.head, source)
+                frame = _parse_lines(source, block, schema, lines + 1)
+            n_rows += frame.height
+            lines += n_lines
+            yield frame
     if not n_rows:
         parse(source, schema)
 
 
-def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
-    """Read lines with Polars, after tidying them if needed; None if `parse` has to read them."""
+def _read_block(block: bytes, schema: Schema) -> tuple[pl.DataFrame | None, int]:
+    """Read lines with Polars, after tidying them if needed, and count them.
+
+    The table is None if `parse` has to read them.
+    """
     if b"#" in block and b"\r" in block and _COMMENT_WITH_MORE.search(block):
-        return None
-    separators = len(schema) - 1
-    tidy = block
-    lines = _count_tidy_lines(tidy, separators)
+        return None, block.count(b"\n")
+    lines = _count_tidy_lines(block, len(schema) - 1)
     if lines is None:
-        tidy = _tidy(block)
-        lines = _count_tidy_lines(tidy, separators)
+        return _read_untidy(block, schema), block.count(b"\n")
+    frame = _read_with_polars(block, schema, lines)
+    return _read_special(block, block, schema, lines) if frame is None else frame, lines
+
+
+def _read_untidy(block: bytes, schema: Schema) -> pl.DataFrame | None:
+    """Read lines with several spaces, tabs, comments or blank lines."""
+    tidy = _tidy(block)
+    lines = _count_tidy_lines(tidy, len(schema) - 1)
     frame = None if lines is None else _read_with_polars(tidy, schema, lines)
-    if frame is not None:
-        return frame
+    return _read_special(block, tidy, schema, lines) if frame is None else frame
+
+
+def _read_special(
+    block: bytes, tidy: bytes, schema: Schema, lines: int | None
+) -> pl.DataFrame | None:
+    """Read a run with unusual tags, or qrels with decimal grades."""
     if schema is RUN:
         return _read_without_tags(block)
     return None if lines is None else _read_decimal_grades(tidy, lines)
