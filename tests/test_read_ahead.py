@@ -34,14 +34,10 @@ def test_error_follows_the_blocks_before_it(place):
         time.sleep(0.002)
         return number
 
-    seen = []
-    with (
-        pytest.raises(ValueError, match="block 7"),
-        closing(parsed_ahead(numbers(), parse, 6)) as blocks,
-    ):
-        for number, _ in blocks:
-            seen.append(number)
-    assert seen == list(range(7))
+    with closing(parsed_ahead(numbers(), parse, 6)) as blocks:
+        assert [next(blocks)[0] for _ in range(7)] == list(range(7))
+        with pytest.raises(ValueError, match="block 7"):
+            next(blocks)
 
 
 def test_no_more_blocks_than_wanted_are_read_ahead():
