@@ -316,7 +316,7 @@ def _read_with_polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame 
         return None
     if schema.get("score") == pl.Float64 and not frame["score"].is_finite().all():
         return frame if _infinities_are_spelled_out(block, schema, lines) else None
-    return frame
+    return frame.rechunk()  # Polars reads many chunks, which slow down everything after this
 
 
 def _infinities_are_spelled_out(block: bytes, schema: Schema, lines: int) -> bool:
