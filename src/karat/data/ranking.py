@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_FIRST_ROWS = 10_000
+
+
 @dataclass(frozen=True)
 class QuerySegments:
     """The position and the number of each query's rows, in a table sorted by query."""
@@ -45,10 +48,9 @@ def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
     This is the rule of trec_eval, which is needed to reproduce the values published by NIST. Most
     lists are sorted already, and only the others are sorted here.
     """
-    segments = QuerySegments.of(results["query_id"])
-    if not segments.contiguous:
-        results = _grouped_by_score(results)
-        segments = QuerySegments.of(results["query_id"])
+    segments = _segments_if_grouped(results["query_id"])
+    if segments is None:
+        results, segments = _grouped_by_score(results)
     unsorted = _lists_out_of_order(results, segments)
     if not unsorted.size:
         return results
@@ -68,18 +70,42 @@ def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
     return results[order]
 
 
-def _grouped_by_score(results: pl.DataFrame) -> pl.DataFrame:
-    """Sort by query id, then by score, descending; tied items keep their order.
+def _segments_if_grouped(query_ids: pl.Series) -> QuerySegments | None:
+    """Return the segments, or None if the rows of a query are not contiguous."""
+    # The first rows are enough to recognise shuffled rows, which have slow segments.
+    if not QuerySegments.of(query_ids.head(_FIRST_ROWS)).contiguous:
+        return None
+    segments = QuerySegments.of(query_ids)
+    return segments if segments.contiguous else None
 
-    Numbers sort several times as fast as ids, so each query id is replaced by its position.
+
+def _grouped_by_score(results: pl.DataFrame) -> tuple[pl.DataFrame, QuerySegments]:
+    """Sort by query id, then roughly by score, descending; tied items keep their order.
+
+    One number per row sorts several times as fast as an id and a score. Its first bits are the
+    position of the query among all queries, the others are the first bits of the score. Scores that
+    differ only in the last bits are left in their order, which is checked afterwards in any case.
     """
-    ids = results["query_id"]
-    query = ids.cast(pl.Enum(ids.unique().sort())).to_physical()
-    keys = pl.DataFrame({"query": query, "score": results["score"] + 0.0})
-    order = keys.with_row_index("row").sort(
-        "query", "score", descending=[False, True], maintain_order=True
-    )["row"]
-    return results[order]
+    distinct = results["query_id"].unique().sort()
+    query = results["query_id"].cast(pl.Enum(distinct)).to_physical().to_numpy()
+    n_bits = (distinct.len() - 1).bit_length()
+    keys = _descending_bits(results["score"].to_numpy() + 0.0)  # -0.0 becomes 0.0
+    keys >>= np.uint64(n_bits)
+    keys |= query.astype(np.uint64) << np.uint64(64 - n_bits) if n_bits else np.uint64(0)
+    rows = pl.DataFrame({"key": keys}).with_row_index("row").sort("key", maintain_order=True)["row"]
+    lengths = np.bincount(query, minlength=distinct.len())
+    segments = QuerySegments(distinct, np.cumsum(lengths) - lengths, lengths)
+    ids = distinct.gather(np.repeat(np.arange(distinct.len()), lengths))
+    others = results.drop("query_id")[rows]
+    return others.insert_column(results.get_column_index("query_id"), ids), segments
+
+
+def _descending_bits(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return unsigned integers whose ascending order is the descending order of the values."""
+    bits = values.view(np.uint64)
+    # IEEE 754: as integers, positive numbers ascend and negative numbers descend.
+    sign = np.uint64(1 << 63)
+    return np.where(bits & sign, bits, ~bits ^ sign)
 
 
 def ranked_by_rank(results: pl.DataFrame, locate: Locate = row_error) -> pl.DataFrame:
