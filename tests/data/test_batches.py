@@ -279,8 +279,29 @@ def test_gate_in_batches_is_that_of_the_whole_run(tmp_path):
     assert (batches.passed, batches.checks) == (whole.passed, whole.checks)
 
 
+@pytest.mark.parametrize("ending", ["run", "csv", "jsonl"])
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.filterwarnings("ignore:.*items have a higher score")
+def test_run_too_large_for_the_cache_is_scored_in_batches(
+    tmp_path, spill_parent, monkeypatch, ending
+):
+    monkeypatch.setattr(run_source, "_LARGEST_WHOLE", 0)
+    monkeypatch.setattr(run_source, "_LARGEST_BATCH", 3000)
+    path = tmp_path / f"bm25.{ending}"
+    for table in (ROWS, ROWS.sample(fraction=1.0, shuffle=True, seed=3)):
+        WRITERS[ending](table, path)
+        source = RunSource(path)
+        assert source.is_streamed
+        runs = list(source.large_batches())
+        assert len(runs) > 1
+        assert sum(run.results.height for run in runs) == ROWS.height
+        assert all(run.segments.contiguous for run in runs)
+        assert evaluated(path) == evaluated(karat.Run.read(path))
+    assert not spill_parent.exists(), "nothing is written, because the run fits"
+
+
 @given(
-    memory=st.integers(1, 10_000),
+    memory=st.integers(1, 10_000) | st.just(1 << 30),
     batch=st.integers(500, 5000),
     part=st.integers(2000, 20_000),
     block=st.integers(200, 5000),
@@ -299,6 +320,8 @@ def test_every_limit_and_size_of_batches_gives_the_same_scores(
         patch.setattr(spill, "_parent", lambda: shared_folder / "spill")
         patch.setattr(scoring_options, "LEAST_MEMORY", 1)
         patch.setattr(run_source, "_SMALLEST_BATCH", batch)
+        patch.setattr(run_source, "_LARGEST_BATCH", batch)
+        patch.setattr(run_source, "_LARGEST_WHOLE", 0)
         patch.setattr(gold_source, "_SMALLEST_PART", part)
         patch.setattr(files.Source.whole_lines, "__defaults__", (block,))
         *parts, queries_of_parts, messages_of_parts = evaluated_with(gold, run, memory=memory)
@@ -371,7 +394,8 @@ def large_run(tmp_path_factory):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 def test_full_disk_leaves_no_files(large_run, tmp_path):
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    # Bytecode must not be cut off at the limit, too.
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     output = tmp_path / "scores.parquet"
     ran = subprocess.run(
         command(tmp_path, large_run / "gold.qrels", large_run / "run.run", "-o", output),

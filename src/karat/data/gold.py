@@ -39,6 +39,7 @@ from karat.data.gold_tables import (
 )
 from karat.data.notebook import gold_html
 from karat.data.offsets import check_unit
+from karat.data.ranking import QuerySegments
 from karat.data.span_checks import in_code_points
 from karat.errors import InputError, counted
 
@@ -174,7 +175,7 @@ class Gold:
             return pl.Series("query_id", sorted(self.mapping), pl.String)
         return self.queries["query_id"]
 
-    @property
+    @cached_property
     def query_ids_judged(self) -> pl.Series:
         """The ids of the queries that have judgments, or an empty list of judgments.
 
@@ -185,12 +186,9 @@ class Gold:
         """
         if self.mapping is not None:
             return pl.Series("query_id", list(self.mapping), pl.String)
-        return pl.concat(
-            [
-                self.judgments["query_id"].unique(),
-                pl.Series("query_id", self.empty_judgments, pl.String),
-            ]
-        )
+        # The rows of a query are usually next to each other, so segments have few distinct ids.
+        ids = QuerySegments.of(self.judgments["query_id"]).query_ids.unique()
+        return pl.concat([ids, pl.Series("query_id", self.empty_judgments, pl.String)])
 
     @property
     def fields(self) -> list[str]:

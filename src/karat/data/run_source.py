@@ -11,10 +11,10 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,10 @@ from karat.data.data_file import DataFile, PathSource, path_of
 from karat.data.file_sizes import BINARY, table_bytes, text_bytes
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
-from karat.data.spill import SpillFolder, part_numbers
+from karat.data.spill import PartsInMemory, SpillFolder, part_numbers
 from karat.errors import InputError
 from karat.files import is_pipe
+from karat.read_ahead import parsed_ahead
 from karat.steps import tracked
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ _TEXT_EXPANSION, _TABLE_EXPANSION = 5, 3
 """How many times as large as its text or its table a run may be while it is read and scored."""
 _LARGEST_WHOLE = _TEXT_EXPANSION * CACHE_BYTES
 """A run that takes more is read in batches even if it fits into the memory limit."""
+_PARTS_AHEAD = 2
+"""How many parts are ranked while one is scored."""
+_FIRST_ROWS = 10_000
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
@@ -71,7 +75,7 @@ class RunSource:
     def __init__(self, data: Any, memory: int | None = None) -> None:
         self.data = data
         self.memory = default_memory() if memory is None else memory
-        self._spill: SpillFolder | None = None
+        self._parts: SpillFolder | PartsInMemory | None = None
         self._n_parts = 0
         self._headers: dict[int, RunPiece] = {}
         """By the number of each file that was partitioned: a piece without results."""
@@ -191,17 +195,26 @@ class RunSource:
         return min(max(self.memory // _BATCHES_IN_MEMORY, _SMALLEST_BATCH), _LARGEST_BATCH)
 
     def large_batches(self) -> Iterator[Run]:
-        """Yield a large run in batches of whole queries.
+        """Yield a large or streamed run in batches of whole queries.
 
         A query whose rows are not next to each other may be in several batches. The caller has to
-        check that, and call `partition` if it happens.
+        check that, and call `partition` if it happens. If it happens in the first rows already, the
+        run is partitioned at once.
         """
-        if self._spill is not None:
-            numbers = tracked(range(self._n_parts), f"scoring {self._label}", self._n_parts)
-            yield from self._partitions_of(self._spill, numbers)
+        if self._parts is not None:
+            parts = self._runs_by_part(range(self._n_parts))
+            for runs in tracked(parts, f"scoring {self._label}", self._n_parts):
+                yield from runs
             return
-        for file in self._files():
-            yield from _whole_queries(self._pieces(file), self._batch_bytes)
+        for number, file in enumerate(self._files()):
+            pieces = self._pieces(file)
+            first = list(islice(pieces, 1))
+            pieces = chain(first, pieces)
+            if number == 0 and not all(map(_starts_grouped, first)):
+                self.partition(pieces=pieces)
+                yield from self.large_batches()
+                return
+            yield from _whole_queries(pieces, self._batch_bytes)
 
     def read_only(self, query_ids: Iterable[str]) -> Run:
         """Return the results of some queries; a large run is not read as a whole."""
@@ -225,71 +238,86 @@ class RunSource:
                 query_ids = run.query_ids.filter(numbers == number)
                 yield iter([run.only(query_ids)] if query_ids.len() else [])
             return
-        if self._spill is None:
+        if self._parts is None:
             self.partition(n_parts=n_parts)
-        assert self._spill is not None, "the run is partitioned"
         for number in tracked(range(n_parts), f"scoring {self._label}", n_parts):
-            yield self._partitions_of(self._spill, range(number, self._n_parts, n_parts))
+            yield chain.from_iterable(self._runs_by_part(range(number, self._n_parts, n_parts)))
 
     @property
     def _label(self) -> str:
         return Path(self.path or "the run").name
 
-    def partition(self, query: str | None = None, n_parts: int = 1) -> None:
-        """Write the results to temporary files by query, into a multiple of `n_parts`.
+    def partition(
+        self,
+        query: str | None = None,
+        n_parts: int = 1,
+        pieces: Iterator[RunPiece] | None = None,
+    ) -> None:
+        """Divide the results by query into a multiple of `n_parts`.
 
-        `query` is the reason, if it was in two batches.
+        They are written to temporary files if they do not fit into the memory limit. `query` is the
+        reason, if it was in two batches. `pieces` are those of the first file, if it is open.
         """
-        self._spill = folder = SpillFolder()
-        finalize(self, folder.close)
-        files = self._files()
+        self._parts = parts = SpillFolder() if self.is_large else PartsInMemory()
+        finalize(self, parts.close)
         size = self._estimated_size // _TEXT_EXPANSION
         self._n_parts = max(-(-size // self._batch_bytes // n_parts), 1) * n_parts
         self._n_parts = max(self._n_parts, 2)
-        for number, file in enumerate(files):
+        size = 2 * self._batch_bytes if self.is_large else 0
+        for number, file in enumerate(self._files()):
             pending: list[pl.DataFrame] = []
-            for piece in self._pieces(file, "sorting"):
+            if number or pieces is None:
+                pieces = self._pieces(file, "sorting")
+            for piece in pieces:
                 if piece.ranked is None:
                     if query is not None:
                         raise self.repeated_query(query)
-                    self._write_lists(folder, piece.run)
+                    self._add_lists(piece.run)
                     continue
                 self._headers[number] = replace(piece, run=piece.run.with_results(NO_RESULTS))
                 pending.append(piece.run.results.with_columns(file=pl.lit(number, pl.Int32)))
-                if sum(table.estimated_size() for table in pending) >= 2 * self._batch_bytes:
-                    self._write(folder, pending)
+                if sum(table.estimated_size() for table in pending) >= size:
+                    self._add(pending)
                     pending = []
-            self._write(folder, pending)
+            self._add(pending)
 
-    def _write(self, folder: SpillFolder, tables: list[pl.DataFrame]) -> None:
+    def _add(self, tables: list[pl.DataFrame]) -> None:
         if tables:
+            assert self._parts is not None
             table = pl.concat(tables)
-            folder.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
+            self._parts.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
 
-    def _write_lists(self, folder: SpillFolder, run: Run) -> None:
-        """Write results that are ranked, with timings and whatever else belongs to the queries."""
+    def _add_lists(self, run: Run) -> None:
+        """Divide results that are ranked, with timings and whatever else belongs to the queries."""
+        assert self._parts is not None
         numbers = part_numbers(run.query_ids, self._n_parts)
         for number in numbers.unique().sort():
-            folder.add_object(run.only(run.query_ids.filter(numbers == number)), number)
+            self._parts.add_object(run.only(run.query_ids.filter(numbers == number)), number)
 
-    def _partitions_of(self, folder: SpillFolder, numbers: Iterable[int]) -> Iterator[Run]:
-        """Yield the results of partitions, those of each file separately."""
-        for number in numbers:
-            yield from folder.objects(number)
-            table = folder.part(number)
-            if table is None:
-                continue
-            if len(self._headers) > 1:
-                queries = table.select("query_id", "file").unique()["query_id"]
-                if queries.is_duplicated().any():
-                    query = queries.filter(queries.is_duplicated()).sort()[0]
-                    raise self.repeated_query(query)
-            for (file,), part in table.partition_by(
-                "file", as_dict=True, include_key=False
-            ).items():
-                header = self._headers[file]
-                assert header.ranked is not None, "other pieces are not partitioned"
-                yield header.run.with_results(header.ranked(part))
+    def _runs_by_part(self, numbers: Iterable[int]) -> Iterator[list[Run]]:
+        """Yield the results of parts; the next parts are ranked in threads."""
+        queue = (number for number in numbers)
+        with closing(parsed_ahead(queue, self._runs_of_part, _PARTS_AHEAD)) as parts:
+            for _, runs in parts:
+                yield runs
+
+    def _runs_of_part(self, number: int) -> list[Run]:
+        """Return the results of a part, those of each file separately."""
+        assert self._parts is not None
+        runs: list[Run] = list(self._parts.objects(number))
+        table = self._parts.part(number)
+        if table is None:
+            return runs
+        if len(self._headers) > 1:
+            queries = table.select("query_id", "file").unique()["query_id"]
+            if queries.is_duplicated().any():
+                query = queries.filter(queries.is_duplicated()).sort()[0]
+                raise self.repeated_query(query)
+        for (file,), part in table.partition_by("file", as_dict=True, include_key=False).items():
+            header = self._headers[file]
+            assert header.ranked is not None, "other pieces are not partitioned"
+            runs.append(header.run.with_results(header.ranked(part)))
+        return runs
 
     def repeated_query(self, query: str) -> InputError:
         """Return the error for a query that is in two files, or in two rows with lists."""
@@ -308,9 +336,9 @@ class RunSource:
 
     def close(self) -> None:
         """Remove the temporary files, if there are any."""
-        if self._spill is not None:
-            self._spill.close()
-            self._spill = None
+        if self._parts is not None:
+            self._parts.close()
+            self._parts = None
 
     def _pieces(self, file: DataFile, activity: str = "reading") -> Iterator[RunPiece]:
         """Yield the pieces of a file; repeated warnings are shown once."""
@@ -357,6 +385,13 @@ class RunSource:
             if str(warning.message) not in self._shown:
                 self._shown.add(str(warning.message))
                 warnings.warn(warning.message, stacklevel=2)
+
+
+def _starts_grouped(piece: RunPiece) -> bool:
+    """Return whether the rows of each query are next to each other in the first rows."""
+    if piece.ranked is None:
+        return True
+    return QuerySegments.of(piece.run.results["query_id"].head(_FIRST_ROWS)).contiguous
 
 
 def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
