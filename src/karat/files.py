@@ -34,9 +34,13 @@ else:
 COMPRESSIONS = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd"}
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 24
+_SMALLEST_BLOCK = 1 << 20
+_BLOCKS_IN_MEMORY = 64
+"""A block of text is at most this part of the memory limit."""
 _MOST_AHEAD = 6
-_BYTES_PER_AHEAD = 1 << 28
-"""The memory limit that a block ahead requires: seven times its text and its table."""
+_BLOCK_EXPANSION, _SHARE_AHEAD = 7, 3
+"""A block takes seven times its text while it is parsed; those ahead may take a third of the limit.
+"""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
@@ -68,6 +72,8 @@ class Source:
         """How many bytes of the file were read, if it is read in blocks."""
         self.n_ahead = _MOST_AHEAD
         """How many blocks are read and parsed ahead of their use, if the format can do that."""
+        self.largest_block = BLOCK_BYTES
+        """The largest number of bytes that is read at a time, if the file is read in blocks."""
         if path_is(Path.is_dir, self.path):
             raise InputError(
                 "expected a file, got a folder", path=path, hint=_folder_hint(self.path)
@@ -76,8 +82,10 @@ class Source:
             raise InputError("file not found", path=path, hint=_similar_path_hint(self.path))
 
     def limit_memory(self, memory: int) -> None:
-        """Read so few blocks ahead that they take a small part of the memory limit."""
-        self.n_ahead = min(max(memory // _BYTES_PER_AHEAD, 1), _MOST_AHEAD)
+        """Read such small and so few blocks ahead that they take a part of the memory limit."""
+        self.largest_block = min(max(memory // _BLOCKS_IN_MEMORY, _SMALLEST_BLOCK), BLOCK_BYTES)
+        size = _SHARE_AHEAD * _BLOCK_EXPANSION * self.largest_block
+        self.n_ahead = min(max(memory // size, 1), _MOST_AHEAD)
 
     @property
     def compression(self) -> str | None:
@@ -118,7 +126,7 @@ class Source:
     def whole_lines(self, size: int = BLOCK_BYTES) -> Generator[bytes, None, None]:
         """Yield the content in blocks of whole lines, without a byte order mark."""
         with self._open_both() as (raw, file):
-            mark = BYTE_ORDER_MARK
+            mark, size = BYTE_ORDER_MARK, min(size, self.largest_block)
             while block := _read_lines(file, size, can_seek=file is raw):
                 self.n_read = raw.tell()
                 yield block.removeprefix(mark)

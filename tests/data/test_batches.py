@@ -29,7 +29,7 @@ from karat.data import gold_source, run_source, spill
 from karat.data.formats import table_files
 from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.run_source import RunSource
-from karat.engines import scoring_options
+from karat.engines import scoring_options, table_store
 from karat.errors import InputError
 from karat.files import zstd
 from support.effort import examples
@@ -308,12 +308,15 @@ def test_run_too_large_for_the_cache_is_scored_in_batches(
     part=st.integers(2000, 20_000),
     block=st.integers(200, 5000),
     seed=st.none() | st.integers(0, 9),
+    stored_share=st.sampled_from([1, 1 << 20, 1 << 40]),
 )
 @examples(8, 300)
 def test_every_limit_and_size_of_batches_gives_the_same_scores(
-    shared_folder, memory, batch, part, block, seed
+    shared_folder, memory, batch, part, block, seed, stored_share
 ):
     table = ROWS if seed is None else ROWS.sample(fraction=1.0, shuffle=True, seed=seed)
+    if seed == 0:  # only the last row reveals that the rows of a query are apart
+        table = pl.concat([ROWS[1:], ROWS[:1]])
     gold, run = shared_folder / "gold.qrels", shared_folder / "bm25.run"
     GOLD_WRITERS["qrels"](JUDGMENTS, gold)
     WRITERS["run"](table, run)
@@ -324,6 +327,7 @@ def test_every_limit_and_size_of_batches_gives_the_same_scores(
         patch.setattr(run_source, "_SMALLEST_BATCH", batch)
         patch.setattr(run_source, "_LARGEST_BATCH", batch)
         patch.setattr(run_source, "_LARGEST_WHOLE", 0)
+        patch.setattr(table_store, "_STORED_SHARE", stored_share)
         patch.setattr(gold_source, "_SMALLEST_PART", part)
         patch.setattr(files.Source.whole_lines, "__defaults__", (block,))
         *parts, queries_of_parts, messages_of_parts = evaluated_with(gold, run, memory=memory)

@@ -93,6 +93,18 @@ class SpillFolder:
             return None
         return pl.concat([pl.read_ipc(path) for path in paths], how="diagonal")
 
+    def store(self, table: pl.DataFrame) -> None:
+        """Write a table that is not divided."""
+        try:
+            table.write_parquet(self.path / f"{self._n_tables:06}.parquet")
+        except Exception as error:
+            raise _spill_error(error, self.path) from error
+        self._n_tables += 1
+
+    def stored(self) -> pl.LazyFrame:
+        """Return the rows of all tables that are not divided, in the order they were stored."""
+        return pl.scan_parquet(sorted(self.path.glob("*.parquet")))
+
     def add_object(self, thing: Any, number: int) -> None:
         """Write an object to the files of a part."""
         path = self.path / f"{number:06}-{self._n_tables:06}.pickle"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -27,6 +27,7 @@ from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.data.span_checks import explain_offsets, text_lengths
 from karat.data.spill import remove_leftovers
+from karat.engines.batches import Batches, PartitionedBatches
 from karat.engines.parts import (
     CutCounts,
     Engine,
@@ -43,6 +44,7 @@ from karat.engines.parts import (
 )
 from karat.engines.scoring_options import ScoringOptions
 from karat.engines.spark import SparkRun
+from karat.engines.table_store import TableStore
 from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
 from karat.match.gold_index import PreparedGold, PreparedParts, are_hashes, warn_of_repeats
@@ -296,11 +298,15 @@ class LocalSession:
             check_usage(facts.usage, plan)
         keeps_readings = isinstance(engine, OnePart)
         scorer = PartScorer(plan, session.lists, facts, keeps_readings=keeps_readings)
-        results = list(engine.map(scorer))
-        if facts is None:
-            facts = merged_facts(result.facts for result in results)
-            self._refuse_failures(facts, source.path or name or facts.header.name)
-        table = self._merged_table(results, facts)
+        with closing(TableStore(self.memory)) as store:
+            if isinstance(engine, Batches | PartitionedBatches):  # each table is kept at once
+                results = list(engine.map(lambda part: store.keep(scorer(part))))
+            else:
+                results = list(map(store.keep, engine.map(scorer)))
+            if facts is None:
+                facts = merged_facts(result.facts for result in results)
+                self._refuse_failures(facts, source.path or name or facts.header.name)
+            table = self._merged_table(store, results, facts)
         readings = results[0].readings if keeps_readings else {}
         return ScoredRun(
             session,
@@ -325,7 +331,9 @@ class LocalSession:
             renamed = self.document_ids.renamed(facts.document_ids)
         return replace(lists, hashes_texts=self._lacks_ids(facts), renamed=renamed)
 
-    def _merged_table(self, results: Sequence[PartResult], facts: RunFacts) -> ScoreTable:
+    def _merged_table(
+        self, store: TableStore, results: Sequence[PartResult], facts: RunFacts
+    ) -> ScoreTable:
         """Return the table of all parts, or raise the error that one part would have raised."""
         _require_items([r.missing_items for r in results if r.missing_items is not None])
         failures = sorted((r.failure for r in results if r.failure is not None), key=_order)
@@ -337,8 +345,7 @@ class LocalSession:
         )
         if failures:
             raise failures[0].error
-        tables = [result.table for result in results if result.table is not None]
-        table = tables[0] if len(tables) == 1 else ScoreTable.concat(tables)
+        table = store.combined(results)
         if table.counts[UNKNOWN.key] == facts.n_queries:
             raise _no_shared_query(self.prepared.query_ids, facts.first_ids)
         return table

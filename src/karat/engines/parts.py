@@ -226,6 +226,8 @@ class PartResult:
     missing_items: pl.DataFrame | None = None
     """The items of the part that the table of chunks lacks; nothing is scored if there are any."""
     table: ScoreTable | None = None
+    batch: int | None = None
+    """The number of the table in a `TableStore`, if it is there instead of in `table`."""
     unmatched: UnmatchedQueries = field(default_factory=UnmatchedQueries)
     cut: CutCounts = field(default_factory=CutCounts)
     characters: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -67,21 +66,11 @@ class ScoreTable:
                 "expected at least one table, got none", hint="pass the tables of all partitions"
             )
         frame = pl.concat([table.frame for table in tables])
-        order = frame["query_id"].arg_sort()
-        frame = frame[order]
-        if frame["query_id"].is_duplicated().any():
-            query = frame["query_id"].filter(frame["query_id"].is_duplicated())[0]
-            raise InputError(
-                f"query {query!r} is in more than one table",
-                hint="put all results of a query into the same partition",
-            )
-        counts: Counter[str] = Counter()
-        for table in tables:
-            counts.update(table.counts)
+        order = order_of_queries(frame["query_id"])
         return cls(
             tables[0].measures,
-            frame,
-            {key: counts[key] for key in tables[0].counts},
+            frame[order],
+            total_counts(tables),
             _rows(pl.concat([table.weights for table in tables]), order),
             _rows(pl.concat([table.holes for table in tables]), order),
         )
@@ -137,6 +126,24 @@ class ScoreTable:
         has_value = self.frame[measure.name].is_not_null()
         values = self.holes[name].filter(has_value).drop_nulls().to_list()
         return mean(values) if values else None
+
+
+def order_of_queries(query_ids: pl.Series) -> pl.Series:
+    """Return the order of the rows of several tables by query, or raise an error for a repeat."""
+    order = query_ids.arg_sort()
+    ordered = query_ids[order]
+    repeated = ordered.filter(ordered == ordered.shift())
+    if repeated.len():
+        raise InputError(
+            f"query {repeated[0]!r} is in more than one table",
+            hint="put all results of a query into the same partition",
+        )
+    return order
+
+
+def total_counts(tables: Sequence[ScoreTable]) -> dict[str, int]:
+    """Return the counts of all tables together."""
+    return {key: sum(table.counts[key] for table in tables) for key in tables[0].counts}
 
 
 def judged_column(measure: Measure) -> str | None:

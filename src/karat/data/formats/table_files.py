@@ -49,7 +49,7 @@ from karat.data.gold_tables import TEXT_COLUMNS, FieldsByQuery
 from karat.data.ranking import ranked_by_rank
 from karat.data.run import Run, run_of_table, unranked_run_of_table
 from karat.errors import InputError
-from karat.files import BLOCK_BYTES, BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
+from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -479,7 +479,7 @@ def _binary_blocks(
             table = scan(source.path)
             n_rows = table.select(pl.len()).collect().item()
         bytes_per_row = max(size_in_memory(source) // max(n_rows, 1), 1)
-        size = max(min(BLOCK_BYTES // bytes_per_row, _MOST_ROWS), 1)
+        size = max(min(source.largest_block // bytes_per_row, _MOST_ROWS), 1)
         for start in range(0, n_rows, size):
 
             def locate(

@@ -1,0 +1,98 @@
+"""The score tables of batches, which are kept in Parquet files while other batches are scored.
+
+A batch that was scored takes no memory then. At the end, the tables are combined one column at a
+time, so that little more than the result is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import polars as pl
+
+from karat.data.spill import SpillFolder
+from karat.engines.parts import PartResult
+from karat.measures import ScoreTable
+from karat.measures.score_table import order_of_queries, total_counts
+
+_STORED_SHARE = 32
+"""Tables are written when they take this part of the memory limit."""
+_TABLES = ("frame", "weights", "holes")
+"""The tables of a score table. A column of a file is named "table:column"."""
+_BATCH = "batch"
+
+
+class TableStore:
+    """The score tables of batches: in memory, or in files if they are large."""
+
+    def __init__(self, memory: int) -> None:
+        self._limit = memory // _STORED_SHARE
+        self._folder: SpillFolder | None = None
+        self._tables: list[ScoreTable] = []
+        """By the number of the batch; without rows if the table was written."""
+        self._n_written = 0
+
+    def keep(self, result: PartResult) -> PartResult:
+        """Store the table of a batch; the result has the number of the batch instead."""
+        if result.table is None:
+            return result
+        self._tables.append(result.table)
+        if sum(map(_size, self._tables[self._n_written :])) > self._limit:
+            self._write()
+        return replace(result, table=None, batch=len(self._tables) - 1)
+
+    def combined(self, results: Iterable[PartResult]) -> ScoreTable:
+        """Return the table of some batches, which have different queries."""
+        batches = [result.batch for result in results if result.batch is not None]
+        tables = [self._tables[batch] for batch in batches]
+        if self._folder is None:
+            return tables[0] if len(tables) == 1 else ScoreTable.concat(tables)
+        self._write()
+        # Batches that were scored again, after the run was partitioned, are left out.
+        stored = self._folder.stored().filter(pl.col(_BATCH).is_in(batches))
+        order = order_of_queries(_column(stored, "frame:query_id"))
+        frame, weights, holes = (
+            pl.DataFrame(
+                _column(stored, f"{name}:{column}")[order].alias(column)
+                for column in getattr(tables[0], name).columns
+            )
+            for name in _TABLES
+        )
+        return ScoreTable(tables[0].measures, frame, total_counts(tables), weights, holes)
+
+    def close(self) -> None:
+        """Remove the files."""
+        if self._folder is not None:
+            self._folder.close()
+
+    def _write(self) -> None:
+        recent = range(self._n_written, len(self._tables))
+        if not recent:
+            return
+        if self._folder is None:
+            self._folder = SpillFolder()
+        self._folder.store(pl.concat([_flat(self._tables[batch], batch) for batch in recent]))
+        for batch in recent:
+            self._tables[batch] = _without_rows(self._tables[batch])
+        self._n_written = len(self._tables)
+
+
+def _flat(table: ScoreTable, batch: int) -> pl.DataFrame:
+    """Return the columns of all tables, and the number of the batch."""
+    columns = [
+        column.alias(f"{name}:{column.name}") for name in _TABLES for column in getattr(table, name)
+    ]
+    return pl.DataFrame(columns).with_columns(pl.lit(batch).alias(_BATCH))
+
+
+def _without_rows(table: ScoreTable) -> ScoreTable:
+    return replace(table, **{name: getattr(table, name).clear() for name in _TABLES})
+
+
+def _size(table: ScoreTable) -> int:
+    return sum(int(getattr(table, name).estimated_size()) for name in _TABLES)
+
+
+def _column(stored: pl.LazyFrame, name: str) -> pl.Series:
+    return stored.select(name).collect()[name]
