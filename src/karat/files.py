@@ -41,6 +41,8 @@ _MOST_AHEAD = 6
 _BLOCK_EXPANSION, _SHARE_AHEAD = 7, 3
 """A block takes seven times its text while it is parsed; those ahead may take a third of the limit.
 """
+_SAMPLED_BYTES, _LARGEST_SAMPLE = 1 << 19, 1 << 26
+"""How much of a compressed file, or of its content, is read to estimate its compression."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
@@ -131,6 +133,17 @@ class Source:
                 self.n_read = raw.tell()
                 yield block.removeprefix(mark)
                 mark = b""
+
+    def compression_of_start(self) -> float:
+        """Return how many times as large as the compressed data the content is, at the start."""
+        with self._open_both() as (raw, file):
+            n_bytes = 0
+            while raw.tell() < _SAMPLED_BYTES and n_bytes < _LARGEST_SAMPLE:
+                block = file.read(_SAMPLED_BYTES)
+                n_bytes += len(block)
+                if not block:
+                    break
+            return n_bytes / max(raw.tell(), 1)
 
     def error(
         self,

@@ -643,3 +643,39 @@ def test_small_file_with_many_rows_is_read_in_batches(tmp_path, monkeypatch):
     ).write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr(table_files, "_MOST_ROWS", 20_000)
     assert karat.evaluate({"q7": ["d1"]}, tmp_path / "a.parquet", "RR")["RR"] == 0.5
+
+
+ADDRESS_SPACE = 7 << 28
+"""1.75 GiB. Python, Polars and NumPy reserve about 1.4 GiB of it, even for small files."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_run_larger_than_the_address_space_is_scored(tmp_path):
+    item = "d" * 990
+    line = "q{query} Q0 {item}{rank:02} {rank} {score} t\n".format
+    block = "".join(
+        line(query="000000", item=item, rank=rank, score=100 - rank) for rank in range(100)
+    )
+    content = 0
+    with zstd.open(tmp_path / "a.run.zst", "wb") as file:
+        while content < 1.1 * ADDRESS_SPACE:
+            lines = block.replace("q000000 ", f"q{content // len(block):06} ").encode()
+            content += file.write(lines)
+    (tmp_path / "gold.qrels").write_text(f"q000001 0 {item}03 1\n")
+    environment = os.environ | {
+        "TMPDIR": str(tmp_path),
+        "POLARS_MAX_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "KARAT_MAX_EXPANDED": "4G",
+    }
+    ran = subprocess.run(
+        [*command(tmp_path, tmp_path / "gold.qrels", tmp_path / "a.run.zst"), "-m", "RR", "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)),
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["runs"][0]["measures"]["RR"]["value"] == 0.25

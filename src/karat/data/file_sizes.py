@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from karat.data.data_file import DataFile
+from karat.errors import InputError
 
 BINARY = (".parquet", ".arrow", ".feather", ".ipc")
 _COMPRESSION = 5
-"""How many times as large as its file a compressed text usually is."""
+"""How many times as large as its file a compressed text usually is; some are much larger."""
 _BINARY_COMPRESSION = 25
 """How many times as large as its file the table of a compressed Parquet file may be."""
 
 
 def text_bytes(file: DataFile) -> int:
     """Return about how many bytes a text file has when it is not compressed."""
-    return file.path.stat().st_size * (_COMPRESSION if file.compression else 1)
+    size = file.path.stat().st_size
+    if file.compression is None:
+        return size
+    try:
+        return int(size * max(file.compression_of_start(), _COMPRESSION))
+    except InputError:  # reading the file raises the error
+        return size * _COMPRESSION
 
 
 def table_bytes(file: DataFile) -> int:

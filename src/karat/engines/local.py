@@ -123,7 +123,7 @@ class LocalSession:
         self.settings = options.list_settings()
         self.usage_notes: tuple[str, ...] = ()
         self.fail_on_error = checked_share(options.fail_on_error)
-        self.memory = options.memory_limit()
+        self.memory = options.data_memory()
         remove_leftovers()
         self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
         """One table of chunks per run, by the name of the run; None if all runs share one."""

@@ -19,6 +19,8 @@ from karat.measures.presets import preset_named
 
 ENGINES = ("local", "spark")
 LEAST_MEMORY = 256 << 20
+_LIBRARY_BYTES = 128 << 20
+"""What Python, karat and its libraries take without any data."""
 _PARSERS: dict[str, Callable[[str], Any]] = {"top_k": int, "score_threshold": float}
 
 
@@ -54,10 +56,14 @@ class ScoringOptions:
                 field="engine",
                 hint=f"use {' or '.join(ENGINES)}",
             )
-        self.memory_limit()
+        self._memory_limit()
 
-    def memory_limit(self) -> int:
-        """Return the limit of the memory in bytes, by default a quarter of the machine's memory."""
+    def data_memory(self) -> int:
+        """Return how many bytes gold and runs may take: the limit without karat and libraries."""
+        return max(self._memory_limit() - _LIBRARY_BYTES, 1)
+
+    def _memory_limit(self) -> int:
+        """Return the memory limit in bytes, by default a quarter of the machine's memory."""
         if self.memory is None:
             return default_memory()
         if isinstance(self.memory, str):
