@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import machine, table
+from benchmarks import machine, processes, table
 from benchmarks.jobs import JOBS, TREC_EVAL
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -41,6 +41,7 @@ def main() -> None:
         "--only", choices=JOBS, help="measure only this section, and replace it on the page"
     )
     options = parser.parse_args()
+    processes.compile_karat()
     measured_on = machine.description()
     if options.only:
         measured_on += f" {machine.versions(())}."

@@ -36,7 +36,7 @@ def run(command: Sequence[str], *, children: bool = False) -> Finished:
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=output, stderr=errors)
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env=_environment())
         with _ProcessTree(process.pid, is_sampled=children) as tree:
             # wait4 returns the peak of this process alone. The peak starts at the size that the
             # parent has when it starts the process. This is why the parent imports neither karat
@@ -50,6 +50,17 @@ def run(command: Sequence[str], *, children: bool = False) -> Finished:
         output.seek(0)
         unit = 1e6 if sys.platform == "darwin" else 1e6 / 1024
         return Finished(output.read(), seconds, max(usage.ru_maxrss / unit, tree.megabytes))
+
+
+def compile_karat() -> None:
+    """Compile karat to bytecode, as pip does for packages that it does not install in place."""
+    package = Path(__file__).parents[1] / "src" / "karat"
+    subprocess.run([sys.executable, "-m", "compileall", "-q", package], check=True)
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which Python may use and write bytecode."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 class _ProcessTree:

@@ -3,7 +3,8 @@
 | kind | N | files |
 | --- | --- | --- |
 | large | rows | gold.qrels, and the same run as large.run and large.parquet |
-| shuffled | – | shuffled.run: large.parquet with shuffled rows, tabs and several spaces |
+| untidy | – | the rows of large.parquet as TREC runs: tabs.run with tabs, mixed.run with tabs and \
+several spaces, shuffled.run the same with shuffled rows |
 | pair | queries | gold.qrels, a.run, b.run: two runs to compare |
 """
 
@@ -37,15 +38,22 @@ def write_large(folder: Path, rows: int) -> None:
     parts.rmdir()
 
 
-def write_shuffled(folder: Path) -> None:
-    results = pl.read_parquet(folder / "large.parquet").sample(fraction=1.0, shuffle=True, seed=1)
-    gap = pl.Series(["\t", "  ", " \t"]).gather(np.arange(len(results)) % 3)
-    lines = results.select(
-        pl.concat_str(
-            "query_id", gap, pl.lit("Q0 "), "item_id", gap, pl.lit("1 "), "score", pl.lit(" t")
-        )
-    )
-    lines.write_csv(folder / "shuffled.run", include_header=False, quote_style="never")
+def write_untidy(folder: Path) -> None:
+    results = pl.read_parquet(folder / "large.parquet")
+    mixed = pl.Series(["\t", "  ", " \t"])
+    _write_with_gaps(results, pl.Series(["\t"]), folder / "tabs.run")
+    _write_with_gaps(results, mixed, folder / "mixed.run")
+    shuffled = results.sample(fraction=1.0, shuffle=True, seed=1)
+    _write_with_gaps(shuffled, mixed, folder / "shuffled.run")
+
+
+def _write_with_gaps(results: pl.DataFrame, gaps: pl.Series, path: Path) -> None:
+    """Write a TREC run with these gaps in turn between the fields, line by line."""
+    gap = gaps.gather(np.arange(len(results)) % len(gaps))
+    fields = ["query_id", pl.lit("Q0"), "item_id", pl.lit("1"), "score", pl.lit("t")]
+    separated = [part for field in fields for part in (gap, field)][1:]
+    lines = results.select(pl.concat_str(separated))
+    lines.write_csv(path, include_header=False, quote_style="never")
 
 
 def write_pair(folder: Path, queries: int) -> None:
@@ -126,7 +134,7 @@ def _write_results(results: pl.DataFrame, file: object) -> None:
     columns.write_csv(file, separator=" ", include_header=False)
 
 
-KINDS = {"large": write_large, "shuffled": write_shuffled, "pair": write_pair}
+KINDS = {"large": write_large, "untidy": write_untidy, "pair": write_pair}
 
 if __name__ == "__main__":
     KINDS[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))
