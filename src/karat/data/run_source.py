@@ -349,17 +349,17 @@ class RunSource:
         from karat.data.formats.registry import run_pieces
 
         pieces = run_pieces(file, self._format)
-        n_rises = 0
+        n_rises, name = 0, None
         while True:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 piece = next(pieces, None)
                 if piece is None:
-                    warn_of_rises(n_rises, file.name)
+                    warn_of_rises(n_rises, name)
             self._show_new(caught)
             if piece is None:
                 return
-            n_rises += piece.n_rises
+            n_rises, name = n_rises + piece.n_rises, piece.run.name
             yield replace(piece, run=self._with_header(piece.run))
 
     def _with_header(self, run: Run) -> Run:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from karat.evaluation.reranking import NONE, STAGES, Reranking
+from karat.evaluation.candidate_comparer import NONE, STAGES
+from karat.evaluation.reranking import Reranking
 from karat.format import probability
 from karat.report.cells import (
     BETTER,

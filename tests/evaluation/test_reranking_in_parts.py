@@ -1,0 +1,180 @@
+"""Candidates of runs and gold larger than memory: the view is that of the whole run, bit for bit."""
+
+import json
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat import files
+from karat.data import gold_source, run_source, spill
+from karat.data.gold_source import PartitionedGold, open_gold
+from karat.data.run_source import RunSource
+from karat.engines import scoring_options
+from karat.errors import KaratError
+from karat.evaluation.scores_json import document
+from support.effort import examples
+
+# Hypothesis makes lists that contain few of the ids of gold.
+pytestmark = pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")
+
+QUERIES = ["q1", "q2", "Q2", "301", "ж", "😀", "q10", "q3"]
+ITEMS = "abcdefg"
+TEXTS = ["the refund is paid within 14 days", "pay by card", "PAY by  card", "call us"]
+FILES = ["run.jsonl", "gold.jsonl"]
+
+
+@contextmanager
+def tiny_batches(folder, block, batch=1, part=1000):
+    """Read files in blocks, runs in batches and gold in parts of few bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring_options, "LEAST_MEMORY", 1)
+        patch.setattr(run_source, "_SMALLEST_BATCH", batch)
+        patch.setattr(gold_source, "_SMALLEST_PART", part)
+        patch.setattr(files.Source.whole_lines, "__defaults__", (block,))
+        patch.setattr(spill, "_parent", lambda: folder / "spill")
+        yield
+
+
+def write_lines(path, lines, **header):
+    kind = path.stem
+    first = {"karat": 1, "kind": kind, **header}
+    records = [{"query_id": query, **line} for query, line in lines.items()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (first, *records)))
+    return path
+
+
+def outcome(gold, run, measures, memory=None, **options):
+    """Everything that a user sees of the view, and the warnings; None if nothing is scored."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            scores = karat.evaluate(gold, run, measures, memory=memory, **options)
+        except KaratError:
+            return None
+        shown = str(scores), document([scores])["runs"]
+        try:
+            seen = described(scores.reranking())
+        except KaratError as error:
+            seen = str(error)
+    return (seen, shown), sorted(str(warning.message) for warning in caught)
+
+
+def described(reranking):
+    tables = (reranking.per_query, reranking.items, reranking.depths, reranking.stages)
+    rows = [[[cell(v) for v in row] for row in table.iter_rows()] for table in tables]
+    change = {key: cell(value) for key, value in reranking.change.items()}
+    header = reranking.measure, reranking.gold, reranking.rel, reranking.rerank_depth
+    means = cell(reranking.best), cell(reranking.recall)
+    return [table.schema for table in tables], rows, change, header, means, reranking.notes
+
+
+def cell(value):
+    return value.hex() if isinstance(value, float) else value
+
+
+spans = st.builds(
+    lambda doc_id, start, length: {"doc_id": doc_id, "start": start, "end": start + length},
+    st.sampled_from(["docs/a.md", "b.md", "c.md"]),
+    st.integers(0, 9),
+    st.integers(1, 9),
+)
+results = st.builds(
+    lambda item, span, text, score: {"id": item, **span, "text": text, "score": score},
+    st.sampled_from(ITEMS),
+    spans,
+    st.sampled_from(TEXTS),
+    st.sampled_from([0.9, 0.5]),
+)
+lists = st.lists(results, max_size=7)
+run_lines = st.one_of(
+    st.fixed_dictionaries({"results": lists, "candidates": lists}),
+    st.fixed_dictionaries({"results": lists}, optional={"candidates": lists}),
+    st.just({"error": {"type": "Timeout", "message": "too slow"}, "results": []}),
+)
+judgments = st.fixed_dictionaries(
+    {"relevant": st.dictionaries(st.sampled_from(ITEMS), st.integers(-1, 3), max_size=5)}
+)
+gold_lines = st.fixed_dictionaries(
+    {},
+    optional={
+        "relevant": st.dictionaries(st.sampled_from(ITEMS), st.integers(-1, 3), max_size=5),
+        "spans": st.lists(spans, max_size=3),
+        "evidence": st.lists(st.sampled_from(TEXTS), max_size=3),
+        "answerable": st.booleans(),
+    },
+)
+conventions = st.fixed_dictionaries(
+    {},
+    optional={
+        "missing": st.just("skip"),
+        "duplicates": st.sampled_from(["count", "set", "error"]),
+        "no_gold": st.sampled_from(["one", "skip"]),
+        "unjudged": st.just("skip"),
+    },
+)
+cuts = st.fixed_dictionaries(
+    {"fail_on_error": st.just(1.0)},
+    optional={"top_k": st.integers(1, 3), "score_threshold": st.just(0.6)},
+)
+headers = st.sampled_from(
+    [{}, {"settings": {"rerank_top_n": 2, "handed": ["rerank_top_n"]}}, {"name": "reranked"}]
+)
+
+
+def by_query(lines):
+    return st.dictionaries(st.sampled_from(QUERIES), lines, min_size=1)
+
+
+@given(
+    gold=by_query(gold_lines),
+    run=by_query(run_lines),
+    header=headers,
+    measure=st.sampled_from(["nDCG@2", "R(rel=2)@3", "span.recall@2", "evidence.recall@2"]),
+    conventions=conventions,
+    cut=cuts,
+    block=st.integers(1, 600),
+)
+@examples(100, 3000)
+def test_view_of_a_run_in_batches_is_that_of_the_whole_run(
+    gold, run, header, measure, conventions, cut, block
+):
+    with TemporaryDirectory() as name:
+        path = write_lines(Path(name, "run.jsonl"), run, **header)
+        lines = [{"query_id": query, **line} for query, line in gold.items()]
+        options = {"conventions": conventions, **cut}
+        whole = outcome(lines, path, measure, **options)
+        with tiny_batches(Path(name), block):
+            assert RunSource(path, 1).is_large
+            assert outcome(lines, path, measure, memory=1, **options) == whole
+        assert not Path(name, "spill").exists()
+
+
+@given(
+    gold=by_query(judgments),
+    run=by_query(run_lines),
+    header=headers,
+    level=st.sampled_from(["item", "doc"]),
+    conventions=conventions,
+    block=st.integers(1, 600),
+    is_large=st.booleans(),
+)
+@examples(60, 2000)
+def test_view_with_gold_in_parts_is_that_of_the_whole_gold(
+    gold, run, header, level, conventions, block, is_large
+):
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        gold_path = write_lines(folder / "gold.jsonl", gold)
+        path = write_lines(folder / "run.jsonl", run, **header)
+        options = {"conventions": conventions, "level": level, "fail_on_error": 1.0}
+        source = path if is_large else karat.Run.read(path)
+        whole = outcome(gold_path, source, "nDCG@2", **options)
+        with tiny_batches(folder, block, part=300):
+            assert isinstance(open_gold(gold_path, 1), PartitionedGold)
+            assert outcome(gold_path, source, "nDCG@2", memory=1, **options) == whole
