@@ -1,11 +1,13 @@
-"""Candidates of runs and gold larger than memory: the view is that of the whole run, bit for bit."""
+"""Candidates of runs or gold larger than memory are compared as if all was read as a whole."""
 
 import json
+import random
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +15,14 @@ from hypothesis import strategies as st
 import karat
 from karat import files
 from karat.data import gold_source, run_source, spill
+from karat.data.frames import generated_id
 from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options
 from karat.errors import KaratError
 from karat.evaluation.scores_json import document
+from karat.report.page.build import build_page
+from karat.report.page.sections.reranking import reranking_view
 from support.effort import examples
 
 # Hypothesis makes lists that contain few of the ids of gold.
@@ -26,7 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")
 QUERIES = ["q1", "q2", "Q2", "301", "ж", "😀", "q10", "q3"]
 ITEMS = "abcdefg"
 TEXTS = ["the refund is paid within 14 days", "pay by card", "PAY by  card", "call us"]
-FILES = ["run.jsonl", "gold.jsonl"]
 
 
 @contextmanager
@@ -92,9 +96,10 @@ results = st.builds(
     st.sampled_from([0.9, 0.5]),
 )
 lists = st.lists(results, max_size=7)
+candidates = st.one_of(lists, lists, lists, st.lists(st.sampled_from(ITEMS), max_size=3))
 run_lines = st.one_of(
-    st.fixed_dictionaries({"results": lists, "candidates": lists}),
-    st.fixed_dictionaries({"results": lists}, optional={"candidates": lists}),
+    st.fixed_dictionaries({"results": lists, "candidates": candidates}),
+    st.fixed_dictionaries({"results": lists}, optional={"candidates": candidates}),
     st.just({"error": {"type": "Timeout", "message": "too slow"}, "results": []}),
 )
 judgments = st.fixed_dictionaries(
@@ -178,3 +183,95 @@ def test_view_with_gold_in_parts_is_that_of_the_whole_gold(
         with tiny_batches(folder, block, part=300):
             assert isinstance(open_gold(gold_path, 1), PartitionedGold)
             assert outcome(gold_path, source, "nDCG@2", memory=1, **options) == whole
+
+
+def test_means_over_queries_are_the_same_for_all_sizes_of_batches(tmp_path):
+    chance = random.Random(3)
+    gold, lines = {}, {}
+    for number in range(300):
+        items = chance.sample("abcdefghijklmnopqrstuvwxyz", 20)
+        gold[f"q{number}"] = dict.fromkeys(items[: chance.randrange(1, 12)], 1)
+        candidates = chance.sample(items, 20)
+        lines[f"q{number}"] = {"candidates": candidates, "results": sorted(candidates)[:9]}
+    path = write_lines(tmp_path / "run.jsonl", lines)
+    whole = outcome(gold, path, "nDCG@10")
+    for block in (100, 5000, 20_000):
+        with tiny_batches(tmp_path, block):
+            assert outcome(gold, path, "nDCG@10", memory=1) == whole
+
+
+def test_candidates_with_texts_only_get_ids_in_every_batch(tmp_path):
+    text = {"text": "pay by card"}
+    lines = {
+        "q1": {"results": [], "candidates": []},
+        "q2": {"results": [text], "candidates": [{"text": "call us"}, text]},
+        "q3": {"results": [text]},
+    }
+    path = write_lines(tmp_path / "run.jsonl", lines)
+    gold = {query: [generated_id("pay by card")] for query in lines}
+    whole = outcome(gold, path, "nDCG@1")
+    with tiny_batches(tmp_path, block=1):
+        assert outcome(gold, path, "nDCG@1", memory=1) == whole
+        reranking = karat.evaluate(gold, path, "nDCG@1", memory=1).reranking()
+    assert reranking.items["candidate_rank"].to_list() == [None, 2]
+
+
+def test_chunks_that_are_unknown_are_reported_for_the_same_item(tmp_path):
+    """The plan reads texts from the table of chunks, which has those of the results only."""
+    span = {"doc_id": ["d"], "start": [0], "end": [11]}
+    chunks = pl.DataFrame({"item_id": ["a"], **span, "text": ["pay by card"]})
+    lines = {query: {"results": ["a"], "candidates": [f"x-{query}", "a"]} for query in "321"}
+    path = write_lines(tmp_path / "run.jsonl", lines)
+    gold = [{"query_id": query, "evidence": ["pay by card"]} for query in lines]
+    whole = outcome(gold, path, "evidence.nDCG@1", chunks=chunks)
+    assert "'x-1'" in whole[0][0]
+    with tiny_batches(tmp_path, block=1):
+        assert outcome(gold, path, "evidence.nDCG@1", memory=1, chunks=chunks) == whole
+
+
+def test_queries_of_a_large_run_are_read_with_everything_about_them(tmp_path):
+    lines = {
+        f"q{number}": {
+            "results": [{"id": "a", "score": 0.5}],
+            "candidates": [] if number % 3 else [{"id": "b", "text": "pay by card"}, {"id": "a"}],
+            "latency_ms": {"total": number},
+            "calls": [{"model": "reranker", "price_per_call": 0.002}],
+            "attempts": 2,
+            "answer": f"answer {number}",
+        }
+        for number in range(9)
+    }
+    lines["q4"] |= {"error": {"type": "Timeout", "message": "too slow"}}
+    del lines["q5"]["candidates"]
+    path = write_lines(tmp_path / "run.jsonl", lines, name="reranked", settings={"top_k": 1})
+    selected = ["q3", "q4", "q5", "q6"]
+    whole = karat.Run.read(path).only(selected)
+    with tiny_batches(tmp_path, block=1):
+        source = RunSource(path, 1)
+        assert source.is_large
+        some = source.read_only(selected)
+    assert (some.name, some.settings, some.empty) == (whole.name, whole.settings, whole.empty)
+    for name in ("results", "errors", "timings", "calls", "attempts", "responses"):
+        assert getattr(some, name).equals(getattr(whole, name)), name
+    assert some.candidates.results.equals(whole.candidates.results)
+    assert sorted(some.candidates.empty) == sorted(whole.candidates.empty)
+
+
+def test_report_lists_the_stage_of_sampled_queries(tmp_path):
+    lines = {
+        f"q{number}": {"candidates": ["x", "a"], "results": ["a", "x"] if number % 2 else ["x"]}
+        for number in range(40)
+    }
+    path = write_lines(tmp_path / "run.jsonl", lines)
+    with tiny_batches(tmp_path, block=1):
+        scores = karat.evaluate({query: ["a"] for query in lines}, path, "nDCG@1", memory=1)
+        page = build_page([scores])
+    view = reranking_view(page)
+    (run,) = view.runs
+    assert [cell.text for cell in run.stages] == ["0", "20", "0", "20"]
+    assert page.queries.sample is not None
+    listed = dict(zip(page.queries.ids, page.queries.fields["lost by"], strict=True))
+    stages = dict(scores.reranking().per_query.select("query_id", "stage").rows())
+    assert listed == {query: stages[query] for query in listed}
+    for stage, cell in zip(view.stages, run.stages, strict=True):
+        assert (cell.show is not None) == (stage in listed.values())

@@ -227,7 +227,7 @@ class RunSource:
         for file in self._files():
             pieces = [replace(p, run=p.run.only(selected)) for p in self._pieces(file)]
             runs += _whole_queries(pieces, sys.maxsize)
-        return combined_runs(runs, self.path or "")
+        return replace(combined_runs(runs, self.path or ""), name=runs[0].name)
 
     def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
         """Yield the runs of each part of the queries, as `spill.part_numbers` numbers them."""

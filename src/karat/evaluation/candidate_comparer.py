@@ -17,9 +17,10 @@ which `karat.evaluation.reranking` merges, so that a run in parts has the number
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -41,6 +42,7 @@ from karat.measures.families import RANK, FamilyInput, FamilyName, read_inputs
 from karat.measures.kernels.ndcg import dcg, ideal_dcg
 from karat.measures.scoring import score_inputs
 
+T = TypeVar("T")
 STAGES = ("candidates", "rerank", "cut")
 """The stages that can lose a relevant item, in the order of a pipeline."""
 NONE = "none"
@@ -68,10 +70,10 @@ class DepthSums:
 
 @dataclass(frozen=True, eq=False)
 class ComparedPart:
-    """What a reranker did in a part of the queries: the tables and counts of `Reranking`."""
+    """What a reranker did in a part of the queries."""
 
     per_query: pl.DataFrame
-    items: pl.DataFrame
+    """The rows of `Reranking.per_query`."""
     depths: DepthSums
     n_without: int
     """The number of queries without candidates."""
@@ -121,12 +123,19 @@ class CandidateComparer:
 
     def __call__(self, part: Part) -> ComparedPart | PartError:
         """Return the comparison of a part, or why it is not possible."""
+        return self._compared(part, _Comparison.result)
+
+    def items(self, part: Part) -> pl.DataFrame | PartError:
+        """Return the rows of `Reranking.items` for a part."""
+        return self._compared(part, _Comparison.items)
+
+    def _compared(self, part: Part, result: Callable[[_Comparison], T]) -> T | PartError:
         readings: list[FamilyInput] = []
         try:
             run, candidates = self._results(part.run), self._candidates(part.run.candidates)
             readings.append(self._known_reading or self._read(part.gold, run))
             readings.append(self._read(part.gold, candidates))
-            return _Comparison(self, part.gold, run, candidates, *readings).result()
+            return result(_Comparison(self, part.gold, run, candidates, *readings))
         except KaratError as error:
             return PartError(error, len(readings))
 
@@ -165,7 +174,6 @@ class _Comparison:
         is_answered &= ~failed_queries(self.gold.query_ids, self.run)
         return ComparedPart(
             self._per_query(),
-            self._items(),
             self._depths(),
             int(np.count_nonzero(is_answered & self.after.has_gold & ~self.with_candidates)),
             self.run.failed,
@@ -304,7 +312,8 @@ class _Comparison:
         shares: Floats = found[self.queries] / self.n_relevant[self.queries]
         return shares
 
-    def _items(self) -> pl.DataFrame:
+    def items(self) -> pl.DataFrame:
+        """Return one row per relevant item of the queries with candidates."""
         ids = self.gold.query_ids[self.relevant["query"].to_numpy()]
         ranks = pl.col("position", "rank").replace(0, None)
         return self.relevant.select(ids.alias("query_id"), "item", ranks).rename(

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
 from karat.data.run import Run
 from karat.engines.batches import local_engine
 from karat.engines.local import LocalSession, ScoredRun
-from karat.engines.parts import PartError
+from karat.engines.parts import Part, PartError
 from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.candidate_comparer import NONE, STAGES, CandidateComparer, ComparedPart
 from karat.evaluation.candidate_ranks import require_columns
@@ -34,6 +34,7 @@ from karat.stats.pairwise import compare_pairs
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
 
+T = TypeVar("T")
 _DEFAULT_CUTOFF = 10
 _MEASURES = {RANK.name: "nDCG", SPAN.name: "span.nDCG", EVIDENCE.name: "evidence.nDCG"}
 _MOST_IDS = 10_000
@@ -63,15 +64,14 @@ class Reranking(Result):
         of several; it is "none" if nothing was lost. `before` and `after` are the nDCG of the
         candidates and of the results. `best` is the highest nDCG that the reranker could reach; it
         is null for spans and evidence, for which it is not defined.
-    items : DataFrame
-        One row per relevant item, span or evidence text, sorted by query and item: query_id, item,
-        candidate_rank and rank. A rank is null if the item is not in the list.
     depths : DataFrame
         One row per depth: depth, recall and best. `recall` is the mean share of the relevant items
         among the first candidates, `best` the mean of the highest nDCG if the reranker got only
         these.
     change : dict
         The difference of the means of `after` and `before`, with its 95% interval and p-value.
+    make_items : function
+        Makes `items`.
     notes : tuple of str
         Which queries are left out, and what is special about these lists.
 
@@ -92,9 +92,9 @@ class Reranking(Result):
     rel: int
     rerank_depth: int | None
     per_query: pl.DataFrame
-    items: pl.DataFrame
     depths: pl.DataFrame
     change: dict[str, Any]
+    make_items: Callable[[], pl.DataFrame]
     notes: tuple[str, ...] = ()
 
     @property
@@ -114,6 +114,15 @@ class Reranking(Result):
         """The mean share of the relevant items among the candidates that the reranker got."""
         reranked = self.depths.filter(pl.col("depth") <= (self.rerank_depth or math.inf))
         return float(reranked["recall"][-1])
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """One row per relevant item, span or evidence text, sorted by query and item.
+
+        The columns are query_id, item, candidate_rank and rank. A rank is null if the item is not
+        in the list. The table is made when it is first used; then a large run is read again.
+        """
+        return self.make_items()
 
     @cached_property
     def stages(self) -> pl.DataFrame:
@@ -187,7 +196,7 @@ def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
     """Compare the candidates of a run with its results."""
     scored_run = _run_with_candidates(scores)
     comparer = _comparer(scored_run, _ndcg(scores, measure), _lowest_grade(scores))
-    parts = _compared_parts(scored_run, comparer)
+    parts = _results(scored_run, comparer)
     per_query = pl.concat([part.per_query for part in parts]).sort("query_id")
     if not per_query.height:
         raise InputError(
@@ -203,9 +212,9 @@ def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
         comparer.rel,
         comparer.rerank_depth,
         per_query,
-        pl.concat([part.items for part in parts]).sort(pl.all()),
         _depth_table(parts, comparer, per_query.height),
         _change(per_query, comparer.measure),
+        partial(_items, scored_run, comparer),
         tuple(_notes(parts, family.noun)),
     )
 
@@ -288,25 +297,29 @@ def _plan(session: LocalSession, measure: Measure) -> Plan:
     return replace(session.plan, measures=(measure,), conventions=conventions)
 
 
-def _compared_parts(scored_run: ScoredRun, comparer: CandidateComparer) -> list[ComparedPart]:
-    """Read the run, which may be large, and compare its parts."""
+def _results(scored_run: ScoredRun, function: Callable[[Part], T | PartError]) -> list[T]:
+    """Read the run again, which may be large, and return the result of each part."""
     session, source = scored_run.session, scored_run.source
     # Warnings about gold and the run were shown when the run was scored.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)
         try:
             engine = local_engine(session.prepared, source, needs_facts=session.needs_facts)
-            results = list(engine.map(comparer))
+            results = list(engine.map(function))
         finally:
             source.close()
     failures = [result for result in results if isinstance(result, PartError)]
     if failures:
         raise min(failures, key=_order).error
-    return [result for result in results if isinstance(result, ComparedPart)]
+    return [result for result in results if not isinstance(result, PartError)]
 
 
 def _order(failure: PartError) -> tuple[int, str]:
     return failure.order
+
+
+def _items(scored_run: ScoredRun, comparer: CandidateComparer) -> pl.DataFrame:
+    return pl.concat(_results(scored_run, comparer.items)).sort(pl.all())
 
 
 def _depth_table(
