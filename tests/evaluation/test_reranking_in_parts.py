@@ -110,7 +110,7 @@ gold_lines = st.fixed_dictionaries(
     optional={
         "relevant": st.dictionaries(st.sampled_from(ITEMS), st.integers(-1, 3), max_size=5),
         "spans": st.lists(spans, max_size=3),
-        "evidence": st.lists(st.sampled_from(TEXTS), max_size=3),
+        "evidence": st.lists(st.sampled_from([*TEXTS, " "]), max_size=3),
         "answerable": st.booleans(),
     },
 )
@@ -275,3 +275,25 @@ def test_report_lists_the_stage_of_sampled_queries(tmp_path):
     assert listed == {query: stages[query] for query in listed}
     for stage, cell in zip(view.stages, run.stages, strict=True):
         assert (cell.show is not None) == (stage in listed.values())
+
+
+def test_temporary_files_of_the_run_are_removed_after_each_reading(tmp_path):
+    lines = {f"q{number}": {"results": ["a"], "candidates": ["b", "a"]} for number in range(9)}
+    run = write_lines(tmp_path / "run.jsonl", lines)
+    gold = write_lines(tmp_path / "gold.jsonl", {query: {"relevant": ["a"]} for query in lines})
+    with tiny_batches(tmp_path, block=1, part=300):
+        scores = karat.evaluate(gold, run, "nDCG@1", memory=1)
+        of_gold = set(tmp_path.glob("spill/*"))
+        assert scores.reranking().items["candidate_rank"].to_list() == [2] * 9
+        assert set(tmp_path.glob("spill/*")) == of_gold
+
+
+def test_warnings_of_the_scores_are_not_repeated(tmp_path):
+    items = [{"text": "call us", "score": 0.5}, {"text": "pay by card", "score": 0.9}]
+    lines = {query: {"results": items, "candidates": items} for query in ("q1", "q2")}
+    run = write_lines(tmp_path / "run.jsonl", lines)
+    gold = [{"query_id": query, "evidence": ["pay by card", " "]} for query in lines]
+    _, messages = outcome(gold, run, "evidence.recall@1")
+    assert len(messages) == 2
+    with tiny_batches(tmp_path, block=1):
+        assert outcome(gold, run, "evidence.recall@1", memory=1)[1] == messages
