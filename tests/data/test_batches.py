@@ -108,20 +108,19 @@ def test_batches_give_the_scores_of_the_whole_run(tmp_path, spill_parent, ending
 
 
 @pytest.mark.usefixtures("tiny_batches")
-def test_reranking_of_a_run_in_batches_states_the_limit_and_how_to_raise_it(tmp_path):
-    line = {"query_id": "q1", "results": ["d1"], "candidates": ["d2", "d1"]}
+def test_reranking_of_a_run_in_batches_is_shown_like_that_of_the_whole_run(tmp_path):
     path = tmp_path / "run.jsonl"
-    path.write_text(json.dumps(line))
-    scores = karat.evaluate({"q1": ["d1"]}, path, "nDCG@10", memory=1)
-    with pytest.raises(InputError) as error:
-        scores.reranking()
-    assert error.value.field == "candidates"
-    assert "--memory" in error.value.hint
+    lists = {query: list(items) for query, items in GOLD.items()}
+    lines = [
+        {"query_id": query, "results": items[:4], "candidates": items[::-1]}
+        for query, items in lists.items()
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the reason is shown once
-        shown = str(scores)
-    assert "saved scores" not in shown
-    assert (shown.count("memory limit"), shown.count("--memory")) == (1, 1)
+        warnings.simplefilter("error")  # what was read for the scores is read again
+        shown = [str(karat.evaluate(GOLD, path, MEASURES, memory=m)) for m in (None, 1)]
+    assert shown[0] == shown[1]
+    assert "before and after reranking" in shown[1]
 
 
 @pytest.mark.usefixtures("tiny_batches")

@@ -245,3 +245,10 @@ def test_query_of_two_parts_is_refused():
 def test_measures_can_be_pickled(measure):
     declaration = karat.measures.REGISTRY[measure]
     assert pickle.loads(pickle.dumps(declaration)) is declaration
+
+
+def test_hint_about_missing_texts_does_not_depend_on_the_part():
+    gold = Gold.of([{"query_id": query, "evidence": ["pay by card"]} for query in "12"])
+    texts = [{"id": "a", "text": "pay by card"}]
+    run = Run.of([{"query_id": "1", "results": texts}, {"query_id": "2", "results": ["a"]}])
+    assert_equal_in_parts([{"1"}, {"2"}], gold, [run], "evidence.recall@2", {})

@@ -356,6 +356,17 @@ def test_the_change_is_that_of_a_comparison():
         assert reranking.change[name] == row[name]
 
 
+def test_json_lists_the_first_of_very_many_lost_queries(monkeypatch):
+    lines = {f"q{at}": {"candidates": ["a", "x"], "results": ["x"]} for at in range(5)}
+    reranking = reranking_of({query: ["a"] for query in lines}, lines, "nDCG@1")
+    assert reranking.as_dict()["lost"]["rerank"] == list(lines)
+    monkeypatch.setattr("karat.evaluation.reranking._MOST_IDS", 2)
+    document = reranking.as_dict()
+    assert document["lost"]["rerank"] == ["q0", "q1"] == reranking.lost_by("rerank")[:2]
+    assert document["stages"]["rerank"]["queries"] == 5
+    assert document["notes"] == ["lost: the first 2 of 5 queries lost by rerank"]
+
+
 def test_ten_thousand_queries_take_no_loop(monkeypatch):
     """The work per query is done in arrays: nothing reads single rows of a table."""
     lines = {f"q{at}": {"results": ["a"], "candidates": ["a", "x"]} for at in range(10_000)}

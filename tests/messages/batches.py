@@ -120,10 +120,11 @@ case(
     ),
 )
 case(
-    "candidates of a large run are not compared",
+    "candidates of a large run lack texts",
     lambda: in_batches(
-        written("run.jsonl", '{"query_id":"q1","results":["a"],"candidates":["x","a"]}\n'),
-        {"q1": ["a"]},
+        written("run.jsonl", LINE.replace("}\n", ',"candidates":["x","a"]}\n')),
+        [{"query_id": "q1", "evidence": ["pay by card"]}],
+        "evidence.recall@1",
     ).reranking(),
 )
 

@@ -227,7 +227,7 @@ class RunSource:
         for file in self._files():
             pieces = [replace(p, run=p.run.only(selected)) for p in self._pieces(file)]
             runs += _whole_queries(pieces, sys.maxsize)
-        return combined_runs(runs, self.path or "")
+        return replace(combined_runs(runs, self.path or ""), name=runs[0].name)
 
     def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
         """Yield the runs of each part of the queries, as `spill.part_numbers` numbers them."""
@@ -349,17 +349,17 @@ class RunSource:
         from karat.data.formats.registry import run_pieces
 
         pieces = run_pieces(file, self._format)
-        n_rises = 0
+        n_rises, name = 0, None
         while True:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 piece = next(pieces, None)
                 if piece is None:
-                    warn_of_rises(n_rises, file.name)
+                    warn_of_rises(n_rises, name)
             self._show_new(caught)
             if piece is None:
                 return
-            n_rises += piece.n_rises
+            n_rises, name = n_rises + piece.n_rises, piece.run.name
             yield replace(piece, run=self._with_header(piece.run))
 
     def _with_header(self, run: Run) -> Run:

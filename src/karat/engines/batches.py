@@ -12,7 +12,7 @@ import polars as pl
 from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.engines.parts import Part
+from karat.engines.parts import Engine, OnePart, Part
 from karat.match.gold_index import GoldParts, PreparedGold, PreparedParts
 
 Result = TypeVar("Result")
@@ -90,6 +90,16 @@ class PartitionedBatches:
         assert nothing is not None, "a file without results is an error"
         for number in only_in_gold:
             yield Part(self.gold.part(number), nothing)
+
+
+def local_engine(gold: PreparedGold, source: RunSource, *, needs_facts: bool) -> Engine:
+    """Return the engine of a run in this process: in batches if the run or gold is large."""
+    if isinstance(gold, PreparedParts):
+        return PartitionedBatches(gold, source)
+    # If a part needs the facts about the whole run, a run in batches is read twice.
+    if source.is_large or (source.is_streamed and not needs_facts):
+        return Batches(gold, source)
+    return OnePart(Part(gold, source.read()))
 
 
 class _RepeatedQueryError(Exception):

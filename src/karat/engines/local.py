@@ -88,9 +88,8 @@ class ScoredRun:
     source: RunSource
     """The source of the run, from which its lists can be read again."""
     table: ScoreTable
-    name: str | None
-    settings: dict[str, Any]
-    """The settings in the header of the run."""
+    facts: RunFacts
+    """The facts about the whole run."""
     readings: dict[FamilyName, FamilyInput]
     """The input of the kernels by family; only evidence if the run is not kept in memory."""
     overlaps: dict[str, Overlap]
@@ -99,10 +98,13 @@ class ScoredRun:
     """For measures at rank k: the mean number of characters that the run returns up to k."""
     notes: tuple[str, ...] = ()
     """Notes to print with the scores."""
-    has_candidates: bool = False
-    """Whether the run has lists before reranking."""
     make_frame: Callable[[], Any] | None = None
     """Makes the scores per query in the engine's own type; None if that is the table of Polars."""
+
+    @property
+    def name(self) -> str | None:
+        """The name in the header of the run."""
+        return self.facts.header.name
 
 
 class LocalSession:
@@ -312,13 +314,11 @@ class LocalSession:
             session,
             source,
             table,
-            facts.header.name,
-            facts.header.settings,
+            facts,
             _readings_to_keep(readings, source, plan),
             dict(session._overlaps(engine, facts, table.counts)),  # noqa: SLF001
             mean_characters(results),
             tuple(session._notes(results, facts, table.counts)),  # noqa: SLF001
-            facts.has_candidates,
             partial(engine.frame, scorer, table) if isinstance(engine, SparkRun) else None,
         )
 
@@ -385,13 +385,9 @@ class LocalSession:
         run = self.lists.as_scored(run)
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
-    def candidates_as_scored(self, run: Run) -> Run | None:
-        """Return the lists before reranking, with the ids and offsets of gold; they are not cut."""
-        candidates = run.candidates
-        if candidates is None:
-            return None
-        facts = RunFacts.of(candidates, with_documents=self.gold.spans is not None)
-        return replace(self._list_preparation(facts), cut=ListCut()).as_scored(candidates)
+    def candidate_preparation(self, facts: RunFacts) -> ListPreparation:
+        """Return how lists before reranking are prepared: with the ids of gold, but not cut."""
+        return replace(self._list_preparation(facts), cut=ListCut())
 
     def _lacks_ids(self, facts: RunFacts) -> bool:
         """Return whether gold and run have texts but no ids, so that hashes of texts are used."""

@@ -87,15 +87,16 @@ class RunFacts:
     """The first ids of the queries, by bytes."""
     document_ids: frozenset[str] = frozenset()
     """The ids of the documents of the results; only if gold has spans."""
-    has_candidates: bool = False
-    """Whether there are lists before reranking."""
+    candidates: RunFacts | None = None
+    """The facts about the lists before reranking; None if there are none."""
 
     @classmethod
     def of(cls, run: Run, *, with_documents: bool = False) -> RunFacts:
         """Return the facts about a run, or about a part of it."""
         has_dicts = run.lists is not None
-        schema = {} if has_dicts else dict(run.results.schema)
-        query_ids = run.query_ids
+        # A part without results has the columns of `NO_RESULTS`, which the whole run may lack.
+        schema = {} if has_dicts or not run.results.height else dict(run.results.schema)
+        query_ids, candidates = run.query_ids, run.candidates
         header = Run(NO_RESULTS, name=run.name, settings=run.settings, offsets=run.offsets)
         return cls(
             header,
@@ -108,7 +109,7 @@ class RunFacts:
             FailedQueries.of(run),
             tuple(query_ids.bottom_k(3).sort()),
             frozenset(document_ids(run)) if with_documents else frozenset(),
-            run.candidates is not None,
+            None if candidates is None else cls.of(candidates, with_documents=with_documents),
         )
 
     def merge(self, other: RunFacts) -> RunFacts:
@@ -131,11 +132,13 @@ class RunFacts:
             self.failed.merge(other.failed),
             tuple(sorted({*self.first_ids, *other.first_ids})[:3]),
             self.document_ids | other.document_ids,
-            self.has_candidates or other.has_candidates,
+            _merged_candidates(self.candidates, other.candidates),
         )
 
     def has_complete(self, name: str) -> bool:
         """Return whether the results have a value in every row of a column."""
+        if self.has_dicts:
+            return name == "item_id"
         return name in self.schema and name not in self.incomplete
 
     def complete(self, run: Run) -> Run:
@@ -152,6 +155,12 @@ class RunFacts:
             return run
         columns = [pl.lit(None, self.schema[name]).alias(name) for name in missing]
         return run.with_results(run.results.with_columns(columns))
+
+
+def _merged_candidates(one: RunFacts | None, other: RunFacts | None) -> RunFacts | None:
+    if one is None or other is None:
+        return one or other
+    return one.merge(other)
 
 
 def merged_facts(parts: Iterable[RunFacts]) -> RunFacts:
@@ -339,8 +348,7 @@ class PartScorer:
         """Return the items of a part that are not in the table of chunks, sorted."""
         if self.plan.chunks is None or self.facts is None:
             return None
-        has_ids = self.facts.has_dicts or self.facts.has_complete("item_id")
-        key = ["item_id"] if has_ids else ["doc_id", "start", "end"]
+        key = ["item_id"] if self.facts.has_complete("item_id") else ["doc_id", "start", "end"]
         results = self.lists.with_ids(run).results
         if not set(key) <= set(results.columns):
             return None

@@ -7,6 +7,7 @@ import polars as pl
 
 from karat.arrays import Ints
 from karat.data.run import Run
+from karat.engines.parts import ListPreparation, RunFacts
 from karat.errors import InputError
 from karat.match.align import query_and_rank
 from karat.match.evidence import EvidenceMatches
@@ -88,15 +89,17 @@ def _first_ranks(targets: Targets) -> Ints:
     return ranks
 
 
-def require_columns(candidates: Run, plan: Plan, measure: Measure) -> None:
+def require_columns(
+    candidates: RunFacts, lists: ListPreparation, plan: Plan, measure: Measure
+) -> None:
     """Raise an error if the candidates lack what is compared with gold."""
     family = measure.declaration.reads
     needed = ("doc_id",) if family is RANK and plan.level == "doc" else family.items
-    results = candidates.results
-    if not results.height or (plan.chunks is not None and family is not RANK):
+    if not candidates.n_results or (plan.chunks is not None and family is not RANK):
         return
     for name in needed:
-        if name not in results.columns or results[name].null_count():
+        is_made = name == "item_id" and lists.hashes_texts
+        if not is_made and not candidates.has_complete(name):
             raise InputError(
                 f"some candidates have no {name}, which is compared with gold",
                 field=f"candidates.{name}",

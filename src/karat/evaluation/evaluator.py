@@ -15,9 +15,9 @@ from karat.data.data_file import PathSource, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.engines.batches import Batches, PartitionedBatches
+from karat.engines.batches import local_engine
 from karat.engines.local import LocalSession, ScoredRun
-from karat.engines.parts import Engine, OnePart, Part
+from karat.engines.parts import Engine
 from karat.engines.scoring_options import ScoringOptions
 from karat.engines.spark import SparkRun
 from karat.engines.spark_session import collected_gold, is_spark_source, is_spark_table, spark_table
@@ -330,16 +330,11 @@ class Evaluator:
                 source.close()
 
     def _engine(self, source: RunSource) -> Engine:
+        prepared = self._session.prepared
         if self.engine == "spark" and (table := spark_table(source.data)) is not None:
-            prepared = self._session.prepared
             assert not isinstance(prepared, PreparedParts), "Spark gets the whole gold"
             return SparkRun.of(prepared, source.data, table)
-        if isinstance(self._session.prepared, PreparedParts):
-            return PartitionedBatches(self._session.prepared, source)
-        # If a part needs the facts about the whole run, a run in batches is read twice.
-        if source.is_large or (source.is_streamed and not self._session.needs_facts):
-            return Batches(self._session.prepared, source)
-        return OnePart(Part(self._session.prepared, source.read()))
+        return local_engine(prepared, source, needs_facts=self._session.needs_facts)
 
     def _is_local(self, source: RunSource) -> bool:
         return self.engine == "local" or not is_spark_source(source.data)
@@ -395,7 +390,7 @@ class Evaluator:
             level=session.plan.level,
             matching=session.plan.rule,
             settings=session.settings,
-            load=load_note(scored.settings),
+            load=load_note(scored.facts.header.settings),
             notes=scored.notes,
             delivered=scored.delivered,
             queries=session.gold.queries,

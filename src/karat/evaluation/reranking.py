@@ -1,60 +1,44 @@
 """What a reranker did with its candidates: what they contain, and which stage lost each query.
 
-The candidates are the lists before reranking, `Run.candidates`. A relevant item that is not in the
-top k is lost by one of three stages:
-
-- `candidates`: the reranker never had it.
-- `rerank`: the reranker had it, and at least k items are ranked above it.
-- `cut`: the reranker had it, but a limit or a threshold removed it from a list of fewer than k.
-
-No more than k items fit into the top k. So of R relevant items, min(R, k) are expected there, and
-a stage loses only what the next stage, working perfectly, could not put into the top k. Gold spans
-and evidence texts count without that limit, because one item can cover several.
+`reranking` lets a `CandidateComparer`, which defines the stages, compare each part of a run, and
+merges the results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import polars as pl
 
-from karat.arrays import Flags, Floats, Ints
 from karat.data.run import Run
-from karat.errors import InputError, counted
-from karat.evaluation.candidate_ranks import ranks_of_items, ranks_of_targets, require_columns
-from karat.evaluation.loaded_run import LoadedRun
+from karat.engines.batches import local_engine
+from karat.engines.local import LocalSession, ScoredRun
+from karat.engines.parts import Part, PartError
+from karat.errors import InputError, KaratWarning, counted
+from karat.evaluation.candidate_comparer import NONE, STAGES, CandidateComparer, ComparedPart
+from karat.evaluation.candidate_ranks import require_columns
 from karat.evaluation.result import Result
-from karat.match.align import query_numbers
-from karat.match.evidence import EvidenceMatches
-from karat.match.gold_index import PreparedGold
-from karat.match.hits import Hits, RankedRows, ideal_rows, ranked_rows
-from karat.match.spans import Coverage
 from karat.measures import Measure, Plan, parse
-from karat.measures.array_math import divide
-from karat.measures.families import EVIDENCE, FAMILIES, RANK, SPAN, FamilyInput, read_inputs
-from karat.measures.kernels.ndcg import dcg, ideal_dcg
+from karat.measures.aggregate import mean
+from karat.measures.families import EVIDENCE, FAMILIES, RANK, SPAN
 from karat.measures.name_parser import AnyMeasure
 from karat.measures.score_table import ScoreTable
-from karat.measures.scoring import score_inputs
-from karat.stats.groups import select_queries
 from karat.stats.pairwise import compare_pairs
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
 
-STAGES = ("candidates", "rerank", "cut")
-"""The stages that can lose a relevant item, in the order of a pipeline."""
-NONE = "none"
-"""The stage of a query that lost nothing."""
-_DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
+T = TypeVar("T")
 _DEFAULT_CUTOFF = 10
 _MEASURES = {RANK.name: "nDCG", SPAN.name: "span.nDCG", EVIDENCE.name: "evidence.nDCG"}
-_TABLES = ("candidates", "reranked")
+_MOST_IDS = 10_000
+"""How many lost queries of each stage are listed in JSON."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,15 +64,14 @@ class Reranking(Result):
         of several; it is "none" if nothing was lost. `before` and `after` are the nDCG of the
         candidates and of the results. `best` is the highest nDCG that the reranker could reach; it
         is null for spans and evidence, for which it is not defined.
-    items : DataFrame
-        One row per relevant item, span or evidence text: query_id, item, candidate_rank and rank.
-        A rank is null if the item is not in the list.
     depths : DataFrame
         One row per depth: depth, recall and best. `recall` is the mean share of the relevant items
         among the first candidates, `best` the mean of the highest nDCG if the reranker got only
         these.
     change : dict
         The difference of the means of `after` and `before`, with its 95% interval and p-value.
+    make_items : function
+        Makes `items`.
     notes : tuple of str
         Which queries are left out, and what is special about these lists.
 
@@ -109,9 +92,9 @@ class Reranking(Result):
     rel: int
     rerank_depth: int | None
     per_query: pl.DataFrame
-    items: pl.DataFrame
     depths: pl.DataFrame
     change: dict[str, Any]
+    make_items: Callable[[], pl.DataFrame]
     notes: tuple[str, ...] = ()
 
     @property
@@ -123,14 +106,23 @@ class Reranking(Result):
     @property
     def best(self) -> float | None:
         """The mean of the highest nDCG that the reranker could reach; None if it is undefined."""
-        mean = self.per_query["best"].mean()
-        return mean if isinstance(mean, float) else None
+        values = self.per_query["best"].drop_nulls().to_list()
+        return mean(values) if values else None
 
     @property
     def recall(self) -> float:
         """The mean share of the relevant items among the candidates that the reranker got."""
         reranked = self.depths.filter(pl.col("depth") <= (self.rerank_depth or math.inf))
         return float(reranked["recall"][-1])
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """One row per relevant item, span or evidence text, sorted by query and item.
+
+        The columns are query_id, item, candidate_rank and rank. A rank is null if the item is not
+        in the list. The table is made when it is first used; then a large run is read again.
+        """
+        return self.make_items()
 
     @cached_property
     def stages(self) -> pl.DataFrame:
@@ -183,9 +175,15 @@ class Reranking(Result):
                 if stage != NONE
             }
             | {NONE: {"queries": len(self.lost_by(NONE))}},
-            "lost": {stage: self.lost_by(stage) for stage in STAGES},
-            "notes": list(self.notes),
+            "lost": {stage: self.lost_by(stage)[:_MOST_IDS] for stage in STAGES},
+            "notes": [*self.notes, *self._unlisted_notes()],
         }
+
+    def _unlisted_notes(self) -> Iterator[str]:
+        """Yield of which stages `as_dict` does not list all lost queries."""
+        for stage, n_lost, _ in self.stages.iter_rows():
+            if stage != NONE and n_lost > _MOST_IDS:
+                yield f"lost: the first {_MOST_IDS:,} of {n_lost:,} queries lost by {stage}"
 
     def __repr__(self) -> str:
         before, after = self.change["value_a"], self.change["value_b"]
@@ -196,20 +194,33 @@ class Reranking(Result):
 
 def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
     """Compare the candidates of a run with its results."""
-    loaded, lists = _loaded(scores)
-    if lists is None:
+    scored_run = _run_with_candidates(scores)
+    comparer = _comparer(scored_run, _ndcg(scores, measure), _lowest_grade(scores))
+    parts = _results(scored_run, comparer)
+    per_query = pl.concat([part.per_query for part in parts]).sort("query_id")
+    if not per_query.height:
         raise InputError(
-            f"{scores.name!r} has no candidates",
+            f"no query of {scores.name!r} has both candidates and something to find in gold",
             field="candidates",
-            hint='add the list before reranking to each line of the run, as "candidates": […] next '
-            'to "results", or run the reranker with karat run --reranker',
+            hint="check that gold and run are for the same queries",
         )
-    ndcg = _ndcg(scores, measure)
-    return _View.of(scores.name, loaded, lists, ndcg, _lowest_grade(scores)).reranking()
+    family = FAMILIES[comparer.measure.declaration.family]
+    return Reranking(
+        scores.name,
+        comparer.measure,
+        str(family.gold),
+        comparer.rel,
+        comparer.rerank_depth,
+        per_query,
+        _depth_table(parts, comparer, per_query.height),
+        _change(per_query, comparer.measure),
+        partial(_items, scored_run, comparer),
+        tuple(_notes(parts, family.noun)),
+    )
 
 
-def _loaded(scores: Scores) -> tuple[LoadedRun, Run | None]:
-    """Return the run of some scores and its candidates, or raise an error if it has no lists."""
+def _run_with_candidates(scores: Scores) -> ScoredRun:
+    """Return the run of some scores, or raise an error if its candidates are not available."""
     scored_run = scores.scored_run
     if scored_run is None:
         origin = "scored by Spark" if scores.path is None else "read as saved scores"
@@ -218,15 +229,14 @@ def _loaded(scores: Scores) -> tuple[LoadedRun, Run | None]:
             field="candidates",
             hint="score the run again, with the local engine",
         )
-    if scored_run.source.is_large:
+    if scored_run.facts.candidates is None:
         raise InputError(
-            f"run {scores.name!r} is larger than the memory limit",
+            f"{scores.name!r} has no candidates",
             field="candidates",
-            hint="raise the limit (--memory, memory=)",
+            hint='add the list before reranking to each line of the run, as "candidates": […] next '
+            'to "results", or run the reranker with karat run --reranker',
         )
-    loaded = LoadedRun.of(scores)
-    assert loaded is not None
-    return loaded, loaded.session.candidates_as_scored(scored_run.source.read())
+    return scored_run
 
 
 def _ndcg(scores: Scores, measure: AnyMeasure | None) -> Measure:
@@ -263,234 +273,90 @@ def _lowest_grade(scores: Scores) -> int:
     return next((grade for grade in grades if isinstance(grade, int)), 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """Candidates and results of the same queries, matched with gold."""
+def _comparer(scored_run: ScoredRun, measure: Measure, rel: int) -> CandidateComparer:
+    session, facts = scored_run.session, scored_run.facts
+    assert facts.candidates is not None, "the run has candidates"
+    plan, lists = _plan(session, measure), session.candidate_preparation(facts.candidates)
+    require_columns(facts.candidates, lists, plan, measure)
+    return CandidateComparer(
+        plan,
+        rel,
+        _rerank_depth(facts.header),
+        facts,
+        session.lists,
+        lists,
+        scored_run.readings,
+    )
 
-    name: str
-    gold: PreparedGold
-    plan: Plan
-    measure: Measure
-    rel: int
-    rerank_depth: int | None
-    run: Run
-    candidates: Run
-    before: FamilyInput
-    after: FamilyInput
-    n_failed: int
 
-    @classmethod
-    def of(cls, name: str, loaded: LoadedRun, candidates: Run, measure: Measure, rel: int) -> _View:
-        """Match both lists with gold."""
-        session = loaded.session
-        family = measure.declaration.family
-        # Whether queries are missing was checked when the run was scored.
-        conventions = replace(session.plan.conventions, missing="zero", unknown="ignore")
-        if conventions.duplicates == "error":
-            conventions = replace(conventions, duplicates="first")
-        plan = replace(session.plan, measures=(measure,), conventions=conventions)
-        require_columns(candidates, plan, measure)
-        after = (
-            loaded.readings.get(family) or read_inputs(session.prepared, loaded.run, plan)[family]
+def _plan(session: LocalSession, measure: Measure) -> Plan:
+    # Whether queries are missing was checked when the run was scored.
+    conventions = replace(session.plan.conventions, missing="zero", unknown="ignore")
+    if conventions.duplicates == "error":
+        conventions = replace(conventions, duplicates="first")
+    return replace(session.plan, measures=(measure,), conventions=conventions)
+
+
+def _results(scored_run: ScoredRun, function: Callable[[Part], T | PartError]) -> list[T]:
+    """Read the run again, which may be large, and return the result of each part."""
+    session, source = scored_run.session, scored_run.source
+    # Warnings about gold and the run were shown when the run was scored.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KaratWarning)
+        try:
+            engine = local_engine(session.prepared, source, needs_facts=session.needs_facts)
+            results = list(engine.map(function))
+        finally:
+            source.close()
+    failures = [result for result in results if isinstance(result, PartError)]
+    if failures:
+        raise min(failures, key=_order).error
+    return [result for result in results if not isinstance(result, PartError)]
+
+
+def _order(failure: PartError) -> tuple[int, str]:
+    return failure.order
+
+
+def _items(scored_run: ScoredRun, comparer: CandidateComparer) -> pl.DataFrame:
+    return pl.concat(_results(scored_run, comparer.items)).sort(pl.all())
+
+
+def _depth_table(
+    parts: Sequence[ComparedPart], comparer: CandidateComparer, n_queries: int
+) -> pl.DataFrame:
+    """Return recall and the highest nDCG by the number of candidates."""
+    rows = []
+    for depth in comparer.depths(max(part.depths.longest for part in parts)):
+        sums = [part.depths.at(depth) for part in parts]
+        recall, best = (math.fsum(chain.from_iterable(terms)) for terms in zip(*sums, strict=True))
+        rows.append((depth, recall / n_queries, best / n_queries if comparer.is_rank else None))
+    schema = {"depth": pl.Int64, "recall": pl.Float64, "best": pl.Float64}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def _change(per_query: pl.DataFrame, measure: Measure) -> dict[str, Any]:
+    """Return the comparison of the values before and after reranking."""
+    tables = {}
+    for name in ("before", "after"):
+        values = per_query.select("query_id", pl.col(name).alias(measure.name))
+        tables[name] = ScoreTable((measure,), values, {})
+    return compare_pairs(tables).row(0, named=True)
+
+
+def _notes(parts: Sequence[ComparedPart], noun: str) -> Iterator[str]:
+    without = sum(part.n_without for part in parts)
+    if without:
+        yield f"{counted(without, 'query')} without candidates: left out of this section"
+    failed = sum(part.n_failed for part in parts)
+    if failed:
+        yield f"{counted(failed, 'query')} failed: left out of this section"
+    strangers = sum(part.n_strangers for part in parts)
+    if strangers:
+        yield (
+            f"{strangers:,} relevant in the results but not among the candidates "
+            f"(counted as {noun}s that the reranker had)"
         )
-        return cls(
-            name,
-            session.prepared,
-            plan,
-            measure,
-            rel,
-            _rerank_depth(loaded.run),
-            loaded.run,
-            candidates,
-            read_inputs(session.prepared, candidates, plan)[family],
-            after,
-            loaded.run.failed,
-        )
-
-    @property
-    def k(self) -> int:
-        assert isinstance(self.measure.cutoff, int)
-        return self.measure.cutoff
-
-    @property
-    def n_queries(self) -> int:
-        return self.gold.query_ids.len()
-
-    @cached_property
-    def found(self) -> pl.DataFrame:
-        """The ranks of judged items, or of gold spans or evidence texts, in both lists."""
-        if self.measure.declaration.family == RANK.name:
-            return ranks_of_items(self.gold, self.candidates, self.run, self.plan)
-        return ranks_of_targets(self.gold, self.before, self.after, self.measure)
-
-    @cached_property
-    def relevant(self) -> pl.DataFrame:
-        """The rows of `found` that should be in the top k, of the queries of the view."""
-        relevant = self.found
-        if self.measure.declaration.family == RANK.name:
-            relevant = relevant.filter(pl.col("grade") >= self.rel)
-        return relevant.filter(pl.Series(self.with_candidates)[relevant["query"]])
-
-    @cached_property
-    def with_candidates(self) -> Flags:
-        """Which queries have gold and a list of candidates, even an empty one."""
-        numbers = query_numbers(self.gold.query_ids, self.candidates.query_ids)
-        flags = np.zeros(self.n_queries, np.bool_)
-        flags[numbers[numbers >= 0]] = True
-        return flags & self.before.has_gold
-
-    @cached_property
-    def n_relevant(self) -> Ints:
-        return self._count(np.ones(self.relevant.height, np.bool_))
-
-    @cached_property
-    def queries(self) -> Ints:
-        """The numbers of the queries of the view: those with something to find."""
-        return np.flatnonzero(self.n_relevant)
-
-    def reranking(self) -> Reranking:
-        """Return the result."""
-        if not self.queries.size:
-            raise InputError(
-                f"no query of {self.name!r} has both candidates and something to find in gold",
-                field="candidates",
-                hint="check that gold and run are for the same queries",
-            )
-        before, after = self._table(self.candidates, self.before), self._table(self.run, self.after)
-        change = compare_pairs(dict(zip(_TABLES, (before, after), strict=True))).row(0, named=True)
-        name = self.measure.name
-        return Reranking(
-            self.name,
-            self.measure,
-            str(FAMILIES[self.measure.declaration.family].gold),
-            self.rel,
-            self.rerank_depth,
-            self._per_query(before.frame[name], after.frame[name]),
-            self._items(),
-            self._depths(),
-            change,
-            tuple(self._notes()),
-        )
-
-    def _count(self, keep: Flags) -> Ints:
-        return np.bincount(self.relevant["query"].to_numpy()[keep], minlength=self.n_queries)
-
-    def _table(self, run: Run, reading: FamilyInput) -> ScoreTable:
-        readings = {self.measure.declaration.family: reading}
-        table = score_inputs(self.gold, run, self.plan, readings)
-        return select_queries(table, self.gold.query_ids[self.queries])
-
-    def _per_query(self, before: pl.Series, after: pl.Series) -> pl.DataFrame:
-        lost = self._lost()[:, self.queries]
-        stage = np.where(lost.any(axis=0), lost.argmax(axis=0), len(STAGES))
-        best = self._best(self.rerank_depth)
-        return pl.DataFrame(
-            {
-                "query_id": self.gold.query_ids[self.queries],
-                "stage": pl.Series([*STAGES, NONE])[stage],
-                "relevant": self.n_relevant[self.queries],
-                **{f"lost_{name}": lost[at] for at, name in enumerate(STAGES)},
-                "before": before,
-                "after": after,
-                "best": pl.Series(best[self.queries], dtype=pl.Float64, nan_to_null=True),
-            }
-        )
-
-    def _lost(self) -> Ints:
-        """Return how many relevant items each stage lost, one row per stage of `STAGES`."""
-        position, rank = (self.relevant[name].to_numpy() for name in ("position", "rank"))
-        in_top = (rank > 0) & (rank <= self.k)
-        reached = self._count(in_top)
-        available = self._count(in_top | self._is_within(position, self.rerank_depth))
-        expected = self.n_relevant
-        if self.measure.declaration.family == RANK.name:
-            expected, available = np.minimum(expected, self.k), np.minimum(available, self.k)
-        is_short = self._list_lengths() < self.k
-        after = available - reached
-        return np.stack(
-            (expected - available, np.where(is_short, 0, after), np.where(is_short, after, 0))
-        )
-
-    def _list_lengths(self) -> Ints:
-        data = self.after.data
-        if isinstance(data, Coverage):
-            return data.rows.count
-        assert isinstance(data, Hits | EvidenceMatches)
-        return data.length
-
-    @staticmethod
-    def _is_within(position: Ints, depth: int | None) -> Flags:
-        is_listed: Flags = position > 0
-        return is_listed if depth is None else is_listed & (position <= depth)
-
-    def _best(self, depth: int | None) -> Floats:
-        """Return the highest nDCG if a reranker orders the first candidates, NaN if undefined.
-
-        The other candidates follow in their order.
-        """
-        data = self.before.data
-        if not isinstance(data, Hits):
-            return np.full(self.n_queries, np.nan)
-        listed = self.found.filter(pl.col("position") > 0)
-        query, grade, position, rank = (
-            listed[name].to_numpy() for name in ("query", "grade", "position", "candidate_rank")
-        )
-        is_reranked = self._is_within(position, depth)
-        rest = ~is_reranked
-        ordered = ideal_rows(self.n_queries, query[is_reranked], grade[is_reranked])
-        others = ranked_rows(self.n_queries, query[rest], rank[rest], grade[rest])
-        gain = self.measure.params["gain"]
-        reached = ideal_dcg(_hits(ordered, ordered), self.k, gain)
-        reached = reached + dcg(_hits(others, others), self.k, gain)
-        return divide(reached, ideal_dcg(data, self.k, gain))
-
-    def _depths(self) -> pl.DataFrame:
-        """Return recall and the best nDCG by the number of candidates."""
-        lengths = self.candidates.segments.lengths
-        numbers = query_numbers(self.gold.query_ids, self.candidates.segments.query_ids)
-        longest = int(lengths[np.isin(numbers, self.queries)].max(initial=0))
-        depths = {depth for depth in (*_DEPTHS, self.k, self.rerank_depth or 1) if depth < longest}
-        position = self.relevant["position"].to_numpy()
-        rows = []
-        for depth in sorted({*depths, longest}):
-            found = self._count(self._is_within(position, depth))[self.queries]
-            best = self._best(depth)[self.queries].mean()
-            recall = (found / self.n_relevant[self.queries]).mean()
-            rows.append((depth, recall, None if np.isnan(best) else best))
-        schema = {"depth": pl.Int64, "recall": pl.Float64, "best": pl.Float64}
-        return pl.DataFrame(rows, schema, orient="row")
-
-    def _items(self) -> pl.DataFrame:
-        ids = self.gold.query_ids[self.relevant["query"].to_numpy()]
-        ranks = pl.col("position", "rank").replace(0, None)
-        return self.relevant.select(ids.alias("query_id"), "item", ranks).rename(
-            {"position": "candidate_rank"}
-        )
-
-    def _notes(self) -> Iterator[str]:
-        is_run = np.zeros(self.n_queries, np.bool_)
-        numbers = query_numbers(self.gold.query_ids, self.run.query_ids)
-        is_run[numbers[numbers >= 0]] = True
-        if self.run.errors is not None:
-            failed = query_numbers(self.gold.query_ids, self.run.errors["query_id"])
-            is_run[failed[failed >= 0]] = False
-        without = int(np.count_nonzero(is_run & self.after.has_gold & ~self.with_candidates))
-        if without:
-            yield f"{counted(without, 'query')} without candidates: left out of this section"
-        if self.n_failed:
-            yield f"{counted(self.n_failed, 'query')} failed: left out of this section"
-        strangers = self.relevant.filter(pl.col("position") == 0, pl.col("rank") > 0).height
-        if strangers:
-            noun = FAMILIES[self.measure.declaration.family].noun
-            yield (
-                f"{strangers:,} relevant in the results but not among the candidates "
-                f"(counted as {noun}s that the reranker had)"
-            )
-
-
-def _hits(found: RankedRows, gold: RankedRows) -> Hits:
-    none = found.where(np.zeros(found.query.size, np.bool_))
-    return Hits(found, none, gold, found.count)
 
 
 def _rerank_depth(run: Run) -> int | None:

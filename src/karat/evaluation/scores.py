@@ -298,7 +298,7 @@ class Scores(Result):
     @property
     def has_candidates(self) -> bool:
         """Whether the run has lists before reranking, so that `reranking` is available."""
-        return self.scored_run is not None and self.scored_run.has_candidates
+        return self.scored_run is not None and self.scored_run.facts.candidates is not None
 
     def reranking(self, measure: AnyMeasure | None = None) -> Reranking:
         """Return what the reranker did with its candidates, and which stage lost each query.

@@ -151,7 +151,7 @@ def _require_texts(results: pl.DataFrame) -> list[str]:
             "add the text to every result, provide the table of chunks with their texts "
             "(chunks=…, --chunks FILE), or choose measures that do not need texts"
         )
-        if _has_only_ids(results):
+        if "item_id" in results.columns and "text" not in results.columns:
             hint += (
                 "; if your function returns texts, let it return {'text': text} for each, because "
                 "a plain string is an id"

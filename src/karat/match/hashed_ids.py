@@ -30,6 +30,8 @@ class HashedIds:
     def _positions(self, ids: pl.Series) -> tuple[Ints, Flags]:
         """Return where the hash of each id is or would be, and whether it is there."""
         hashes = ids.hash()
+        if not self._hashes.len():
+            return np.zeros(hashes.len(), np.int64), np.zeros(hashes.len(), np.bool_)
         position = self._hashes.search_sorted(hashes).clip(0, self._hashes.len() - 1)
         is_there = (self._hashes.gather(position) == hashes).to_numpy()
         return position.to_numpy().astype(np.int64), is_there

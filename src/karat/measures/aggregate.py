@@ -20,6 +20,23 @@ def mean(values: list[float]) -> float:
     return math.fsum(values) / len(values)
 
 
+def exact_terms(values: list[float]) -> list[float]:
+    """Return a few numbers whose sum is exactly that of the values, without any rounding.
+
+    The terms of several parts are added like the values themselves: `math.fsum` returns the same
+    number for both.
+
+    >>> exact_terms([1.0, 1e-20, 2.0])
+    [3.0, 1e-20]
+    """
+    terms: list[float] = []
+    rest = math.fsum(values)
+    while rest and math.isfinite(rest):
+        terms.append(rest)
+        rest = math.fsum([*values, *(-term for term in terms)])
+    return [*terms, rest] if rest else terms
+
+
 def median(values: list[float]) -> float:
     """Return the middle value, or the mean of the two middle values."""
     ordered, middle = sorted(values), len(values) // 2

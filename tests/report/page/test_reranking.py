@@ -1,7 +1,7 @@
 """The section on reranking: its numbers, and the field by which queries are filtered."""
 
 import karat
-from karat.evaluation.reranking import NONE, STAGES
+from karat.evaluation.candidate_comparer import NONE, STAGES
 from karat.report.page.build import build_page
 from karat.report.page.sections.reranking import reranking_view
 from karat.report.page.templates import render

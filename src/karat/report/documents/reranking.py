@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from karat.errors import counted
-from karat.evaluation.reranking import NONE, STAGES, Reranking, available_rerankings
+from karat.evaluation.candidate_comparer import NONE, STAGES
+from karat.evaluation.reranking import Reranking, available_rerankings
 from karat.evaluation.scores import Scores
 from karat.measures.families import BY_GOLD, RANK
 from karat.report.cells import (

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from karat.evaluation.reranking import NONE, STAGES, Reranking
+from karat.evaluation.candidate_comparer import NONE, STAGES
+from karat.evaluation.reranking import Reranking
 from karat.format import probability
 from karat.report.cells import (
     BETTER,
@@ -92,9 +93,7 @@ def reranking_view(page: Page) -> RerankingView | None:
         cutoff=first.cutoff,
         stages=(*STAGES, NONE),
         has_best=any(one.best is not None for one in rerankings),
-        runs=[
-            _run(one, colours[one.run], stage_field(one, len(page.sheets))) for one in rerankings
-        ],
+        runs=[_run(one, colours[one.run], page) for one in rerankings],
         depths=_depths(rerankings),
         value_legend=value_legend(rerankings),
         stage_legend=stage_legend(rerankings),
@@ -128,8 +127,10 @@ def with_stage_fields(
     return pl.DataFrame(columns)
 
 
-def _run(one: Reranking, colour: str, field: str) -> RerankedRun:
+def _run(one: Reranking, colour: str, page: Page) -> RerankedRun:
     change, name = one.change, one.measure.name
+    field = stage_field(one, len(page.sheets))
+    listed = set(page.queries.fields[field])  # those of a sample, if there are very many queries
     mark = significance_mark(change)
     return RerankedRun(
         name=one.run,
@@ -150,7 +151,7 @@ def _run(one: Reranking, colour: str, field: str) -> RerankedRun:
                 f"Show the queries of {one.run} that lost nothing"
                 if stage == NONE
                 else f"Show the queries of {one.run} lost by {stage}",
-                {"run": one.run, "field": field, "value": stage} if n else None,
+                {"run": one.run, "field": field, "value": stage} if stage in listed else None,
             )
             for stage, n in one.stages.select("stage", "queries").iter_rows()
         ],
