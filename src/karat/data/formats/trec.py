@@ -362,8 +362,10 @@ def _count_tidy_lines(block: bytes, separators: int) -> int | None:
             return None
         n_newlines += newlines
         n_spaces += spaces
-    lines = n_newlines if block.endswith(b"\n") else n_newlines + 1
-    return lines if n_spaces == lines * separators and codes[-1] != _SPACE else None
+    if not block.endswith(b"\n"):
+        n_newlines += 1 if block else 0
+    is_tidy = n_spaces == n_newlines * separators and not block.endswith(b" ")
+    return n_newlines if is_tidy else None
 
 
 def _tidy(lines: bytes) -> bytes:
