@@ -306,7 +306,8 @@ class LocalSession:
             if facts is None:
                 facts = merged_facts(result.facts for result in results)
                 self._refuse_failures(facts, source.path or name or facts.header.name)
-            table = self._merged_table(store, results, facts)
+            with _located_errors(source.path or name or facts.header.name):
+                table = self._merged_table(store, results, facts)
         readings = results[0].readings if keeps_readings else {}
         return ScoredRun(
             session,

@@ -609,10 +609,12 @@ def _gold_pieces(
     """Yield the gold of each block, and then the texts and fields of all queries."""
 
     def blocks_with_rows() -> Iterator[LocatedTable]:
-        for located in map(partial(_in_our_names, source), read_blocks(source)):
-            if located[0].height:
-                table = convert_table(checked_gold_columns, located, source)
-                yield table, *located[1:]
+        names_line = None
+        for block, locate, line in map(partial(_in_our_names, source), read_blocks(source)):
+            names_line = line if names_line is None else names_line
+            located = block, locate, names_line
+            if block.height:
+                yield convert_table(checked_gold_columns, located, source), *located[1:]
 
     blocks = blocks_with_rows()
     first = next(blocks, None)
