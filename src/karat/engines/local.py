@@ -105,6 +105,13 @@ class ScoredRun:
         """The name in the header of the run."""
         return self.facts.header.name
 
+    @property
+    def too_large(self) -> str | None:
+        """What is larger than the memory limit, so that lists are not kept: the run, gold or None."""
+        if not self.session.has_whole_gold:
+            return "gold"
+        return "the run" if self.source.is_large else None
+
 
 class LocalSession:
     """Gold opened and prepared once, then any number of runs scored against it."""
