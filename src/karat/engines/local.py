@@ -107,7 +107,7 @@ class ScoredRun:
 
     @property
     def too_large(self) -> str | None:
-        """What is larger than the memory limit, so that lists are not kept: the run, gold or None."""
+        """Whether gold or the run is larger than the memory limit, so that lists are not kept."""
         if not self.session.has_whole_gold:
             return "gold"
         return "the run" if self.source.is_large else None

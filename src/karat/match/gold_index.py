@@ -62,6 +62,16 @@ class PreparedGold:
         """Return the gold of some queries."""
         return self.gold.only(*query_ids)
 
+    def equals(self, other: PreparedGold) -> bool:
+        """Return whether the rows of both are equal, and in the same order."""
+        if self.gold is other.gold:
+            return True
+        tables = [
+            (prepared.gold.judgments, prepared.gold.spans, prepared.gold.evidence)
+            for prepared in (self, other)
+        ]
+        return not isinstance(other, PreparedParts) and all(map(_are_equal, *tables))
+
     @cached_property
     def judged(self) -> Flags:
         """Which queries have a list of judgments, even an empty one."""
@@ -255,6 +265,14 @@ class PreparedParts(PreparedGold):
         """Return the gold of some queries."""
         return self._parts.only(*query_ids)
 
+    def equals(self, other: PreparedGold) -> bool:
+        """Return whether both have the same number of parts, with equal rows."""
+        if self.gold is other.gold:
+            return True
+        if not isinstance(other, PreparedParts) or self.n_parts != other.n_parts:
+            return False
+        return all(map(PreparedGold.equals, self.parts(), other.parts()))
+
     @property
     def has_judgments(self) -> bool:
         """Whether a query has a list of judgments, even an empty one."""
@@ -435,6 +453,10 @@ def _query_numbers(query_ids: pl.Series, ids: pl.Series) -> Ints:
     position = query_ids.search_sorted(ids).clip(0, query_ids.len() - 1)
     is_there = (query_ids.gather(position) == ids).to_numpy()
     return np.where(is_there, position.to_numpy().astype(np.int64), -1)
+
+
+def _are_equal(table: pl.DataFrame | None, other: pl.DataFrame | None) -> bool:
+    return table is other if table is None or other is None else table.equals(other)
 
 
 def _spans(gold: Gold) -> pl.DataFrame:
