@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -26,15 +27,20 @@ from karat.data.gold_source import PartitionedGold, open_gold
 from karat.engines import scoring_options
 from karat.errors import InputError, KaratError
 from karat.files import zstd
+from karat.report.page.build import build_page
+from karat.report.page.pack import pack_queries
+from karat.report.page.queries import query_sample
 from support.batches import (
     GOLD_WRITERS,
     JUDGMENTS,
     MEASURES,
     ROWS,
     WRITERS,
-    command,
     evaluated_with,
+    qrels,
+    with_fields,
 )
+from support.batches import command as command_of
 from support.effort import examples
 from support.random_records import (
     DOCUMENTS,
@@ -367,26 +373,203 @@ def test_gold_of_lists_in_parts_gives_the_same_scores_notes_warnings_and_errors(
     assert in_parts(shared_folder, larger, gold, records(run), None) == expected
 
 
-@pytest.mark.parametrize("ending", ["qrels", "csv", "jsonl"])
+QUERY_IDS = [f"q{number:02}" for number in range(40)]
+SPAN_ROWS = "query_id,doc_id,start,end\n" + "".join(f"{query},d,0,9\n" for query in QUERY_IDS)
+TEXT_ROWS = "query_id,evidence\n" + "".join(f"{query},pay by card\n" for query in QUERY_IDS)
+LIST_ROWS = "query_id,query,relevant\n" + "".join(f"{query},why?,a;b\n" for query in QUERY_IDS)
+SPAN_LINES = "".join(
+    json.dumps({"query_id": query, "spans": [{"doc_id": "d", "start": 0, "end": 9}]}) + "\n"
+    for query in QUERY_IDS
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "field"),
+    [
+        ("gold.qrels", qrels(JUDGMENTS) + "q9 0 x y\n", "grade"),
+        ("judgments.csv", with_fields(JUDGMENTS).write_csv() + "q9,x,y,t,q,1\n", "grade"),
+        ("spans.csv", SPAN_ROWS + "q99,d,9,0\n", "start"),
+        ("evidence.csv", TEXT_ROWS + "q99,\n", "evidence"),
+        ("lists.csv", LIST_ROWS + "q99,why?,[a\n", "relevant"),
+        ("twice.csv", LIST_ROWS + "q01,why?,a\n", "query_id"),
+        ("id.jsonl", SPAN_LINES + '{"query_id": 1.5}\n', "query_id"),
+        ("twice.jsonl", SPAN_LINES + '{"query_id": "q01"}\n', "query_id"),
+        (
+            "spans.jsonl",
+            SPAN_LINES + '{"query_id": "q99", "spans": [{"doc_id": "d", "start": 9, "end": 0}]}\n',
+            "spans[0]",
+        ),
+        (
+            "any_of.jsonl",
+            SPAN_LINES + '{"query_id": "q99", "relevant": ["a"], "any_of": [["b"]]}\n',
+            "any_of[0]",
+        ),
+    ],
+)
 @pytest.mark.usefixtures("tiny_batches")
-def test_bad_row_in_the_last_part_of_gold_has_its_line(tmp_path, spill_parent, ending):
-    bad = {"qrels": "q9 0 x y\n", "csv": "q9,x,y,t,q,1\n", "jsonl": '{"query_id": 1.5}\n'}
-    gold = tmp_path / f"gold.{ending}"
-    GOLD_WRITERS[ending](JUDGMENTS, gold)
-    with gold.open("a") as file:
-        file.write(bad[ending])
+def test_bad_row_in_the_last_part_of_gold_has_its_line(
+    tmp_path, spill_parent, name, content, field
+):
+    gold = tmp_path / name
+    gold.write_text(content)
     errors = []
     for memory in (None, 1):
         with pytest.raises(InputError) as error:
             karat.evaluate(gold, {"q2": ["d1"]}, MEASURES, memory=memory)
-        errors.append(str(error.value))
+        errors.append((error.value.path, error.value.line, error.value.field, str(error.value)))
     assert errors[0] == errors[1]
+    assert errors[1][:3] == (str(gold), content.count("\n"), field)
     assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_bad_span_in_the_last_part_ends_the_command_and_leaves_no_files(
+    tmp_path, spill_parent, command
+):
+    gold, run = tmp_path / "gold.jsonl", tmp_path / "run.jsonl"
+    gold.write_text(SPAN_LINES + '{"query_id": 1.5}\n')
+    run.write_text('{"query_id": "q01", "results": []}\n')
+    code, _, err = command("eval", gold, run, "--memory", "1")
+    assert (code, f"{gold}:41: query_id" in err) == (2, True)
+    assert not spill_parent.exists()
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_span_outside_of_its_document_is_reported_for_the_first_query_by_id(tmp_path, spill_parent):
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text("".join(reversed(SPAN_LINES.splitlines(keepends=True))))
+    run = karat.Run.of([{"query_id": "q01", "results": []}])
+    with pytest.raises(InputError) as error:
+        karat.evaluate(gold, run, corpus={"d": "pay"}, memory=1)
+    assert (error.value.path, error.value.query) == (str(gold), "q00")
+    assert not spill_parent.exists()
+
+
+@pytest.fixture
+def gold_and_run(tmp_path):
+    """Gold with spans, evidence texts and judgments, and a run that finds some of them."""
+    text = "the refund is paid within 14 days; pay by card"
+    with (tmp_path / "gold.jsonl").open("w") as gold, (tmp_path / "run.jsonl").open("w") as run:
+        for number, query in enumerate(QUERY_IDS):
+            start, end = number % 7, number % 7 + 9
+            line = {
+                "query_id": query,
+                "topic": "ab"[number % 2],
+                "relevant": {"a": 1 + number % 2, "b": 1},
+                "any_of": [["a", "b"]],
+                "spans": [{"doc_id": "d", "start": start, "end": end, "text": text[start:end]}],
+                "evidence": ["pay by card", "refund"],
+            }
+            items = [
+                {
+                    "id": item,
+                    "doc_id": "faq/d",
+                    "start": at,
+                    "end": at + 5,
+                    "text": text[at : at + 30],
+                }
+                for item, at in zip("xab"[number % 3 :], (0, 8, 20), strict=False)
+            ]
+            gold.write(json.dumps(line) + "\n")
+            run.write(json.dumps({"query_id": query, "results": items}) + "\n")
+    return tmp_path / "gold.jsonl", tmp_path / "run.jsonl"
+
+
+EVERY_KIND = ["Full@2", "nDCG@2", "span.recall@2", "span.iou@10c", "evidence.recall@2"]
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_report_of_a_sample_shows_the_lists_and_the_gold_of_the_sample(gold_and_run, monkeypatch):
+    monkeypatch.setattr(query_sample, "_SMALLEST_SAMPLE", 12)
+    gold, run = gold_and_run
+    pages = []
+    for source in (gold, karat.Gold.read(gold)):
+        scores = karat.evaluate(source, run, EVERY_KIND, memory=1)
+        with pytest.warns(karat.KaratWarning, match="the report has lists of 12 of 40 queries"):
+            pages.append(build_page([scores]))
+    parts, whole = pages
+    assert not pages[0].sheets[0].scores.scored_run.session.has_whole_gold
+    assert parts.queries.ids.equals(whole.queries.ids)
+    assert pack_queries(parts).blocks == pack_queries(whole).blocks
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_comparison_and_gate_with_gold_in_parts_are_those_with_the_whole_gold(
+    gold_and_run, tmp_path
+):
+    gold, run = gold_and_run
+    other = tmp_path / "other.jsonl"
+    lines = [json.loads(line) for line in run.read_text().splitlines()]
+    other.write_text(
+        "".join(json.dumps(line | {"results": line["results"][1:]}) + "\n" for line in lines)
+    )
+    whole, parts = (
+        karat.compare(gold, [run, other], EVERY_KIND, by="topic", memory=memory)
+        for memory in (None, 1)
+    )
+    assert parts.pairs.equals(whole.pairs)
+    assert parts.groups.equals(whole.groups)
+    assert [scores.notes for scores in parts.scores] == [scores.notes for scores in whole.scores]
+    limits = {"span.recall@2": ">= 0.1", "evidence.recall@2": ">= 0.9"}
+    whole_verdict, verdict = (
+        karat.gate(gold, run, thresholds=limits, baseline=other, memory=memory)
+        for memory in (None, 1)
+    )
+    assert (verdict.passed, verdict.checks) == (whole_verdict.passed, whole_verdict.checks)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_files_of_gold_use_one_unit_of_offsets(tmp_path):
+    for number, unit in enumerate(["utf8", "codepoint"]):
+        header = json.dumps({"karat": 1, "kind": "gold", "offsets": unit}) + "\n"
+        (tmp_path / f"{number}.jsonl").write_text(header + SPAN_LINES)
+    errors = []
+    for memory in (None, 1):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(tmp_path / "*.jsonl", {"q01": ["a"]}, memory=memory)
+        errors.append(str(error.value))
+    assert "different units of offsets" in errors[0]
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("gold.json", lambda path: path.write_text('{"q1": {"a": 1}}')),
+        ("ragas.jsonl", lambda path: path.write_text(RAGAS_LINE)),
+        (
+            "ragas.csv",
+            lambda path: path.write_text('user_input,reference_contexts\nwhy?,"[""a""]"\n'),
+        ),
+        ("gold.parquet.gz", lambda path: compress_table(path, "write_parquet")),
+        ("gold.arrow", lambda path: JUDGMENTS.write_ipc_stream(path)),
+    ],
+)
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.filterwarnings("ignore:.*have no id")
+def test_gold_in_other_formats_is_held_in_memory_with_a_warning(
+    tmp_path, spill_parent, name, write
+):
+    write(tmp_path / name)
+    with pytest.warns(karat.KaratWarning, match="held in memory"):
+        gold = open_gold(tmp_path / name, 1)
+    assert isinstance(gold, karat.Gold)
+    gc.collect()
+    assert not spill_parent.exists()
+
+
+RAGAS_LINE = '{"user_input": "why?", "reference_contexts": ["pay by card"]}\n'
+
+
+def compress_table(path, write):
+    buffer = io.BytesIO()
+    getattr(JUDGMENTS, write)(buffer)
+    path.write_bytes(gzip.compress(buffer.getvalue()))
 
 
 @pytest.fixture(scope="module")
 def large_gold(tmp_path_factory):
-    """Gold of 50 MB, for a run with one query."""
+    """A folder with gold of 50 and 80 MB, and a run with one query."""
     folder = tmp_path_factory.mktemp("large-gold")
     row = pl.int_range(2_500_000)
     pl.select(
@@ -395,12 +578,24 @@ def large_gold(tmp_path_factory):
         item_id="document" + (row * 7919 % 100_003).cast(pl.String),
         grade=row % 3,
     ).write_csv(folder / "gold.qrels", separator=" ", include_header=False)
-    (folder / "a.run").write_text("q1 Q0 document1 1 1.0 t\n")
+    text = "the refund is paid within 14 days, by card or in cash " * 5
+    span = {"doc_id": "faq.md", "start": 10, "end": 10 + len(text), "text": text}
+    with (folder / "gold.jsonl").open("w") as file:
+        for number in range(120_000):
+            file.write(
+                json.dumps({"query_id": f"q{number}", "spans": [span], "evidence": [text]}) + "\n"
+            )
+    item = {"id": "document1", "doc_id": "faq.md", "start": 0, "end": 50, "text": "by card"}
+    (folder / "run.jsonl").write_text(json.dumps({"query_id": "q1", "results": [item]}) + "\n")
     return folder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
-def test_gold_in_parts_takes_less_memory_than_the_whole_gold(large_gold, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [("gold.qrels", "RR"), ("gold.jsonl", "span.recall@5"), ("gold.jsonl", "evidence.recall@5")],
+)
+def test_gold_in_parts_takes_less_memory_than_the_whole_gold(large_gold, tmp_path, name, measure):
     environment = os.environ | {
         "TMPDIR": str(tmp_path),
         "POLARS_MAX_THREADS": "2",
@@ -408,8 +603,8 @@ def test_gold_in_parts_takes_less_memory_than_the_whole_gold(large_gold, tmp_pat
     }
     peaks = {}
     for memory in ("256M", "20G"):
-        words = [*command(tmp_path, large_gold / "gold.qrels", large_gold / "a.run")[:-1], memory]
-        words += ["-m", "RR", "--no-intervals"]
+        words = command_of(tmp_path, large_gold / name, large_gold / "run.jsonl")[:-1]
+        words += [memory, "-m", measure, "--no-intervals"]
         peaks[memory] = _peak(words, environment)
     assert peaks["256M"] < 0.75 * peaks["20G"]
 
