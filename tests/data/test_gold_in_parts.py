@@ -479,11 +479,15 @@ EVERY_KIND = ["Full@2", "nDCG@2", "span.recall@2", "span.iou@10c", "evidence.rec
 
 
 @pytest.mark.usefixtures("tiny_batches")
-def test_report_of_a_sample_shows_the_lists_and_the_gold_of_the_sample(gold_and_run, monkeypatch):
+@pytest.mark.parametrize("is_in_memory", [False, True])
+def test_report_of_a_sample_shows_the_lists_and_the_gold_of_the_sample(
+    gold_and_run, monkeypatch, is_in_memory
+):
     monkeypatch.setattr(query_sample, "_SMALLEST_SAMPLE", 12)
-    gold, run = gold_and_run
+    gold, path = gold_and_run
     pages = []
     for source in (gold, karat.Gold.read(gold)):
+        run = karat.Run.read(path) if is_in_memory and source is gold else path
         scores = karat.evaluate(source, run, EVERY_KIND, memory=1)
         with pytest.warns(karat.KaratWarning, match="the report has lists of 12 of 40 queries"):
             pages.append(build_page([scores]))
@@ -491,6 +495,26 @@ def test_report_of_a_sample_shows_the_lists_and_the_gold_of_the_sample(gold_and_
     assert not pages[0].sheets[0].scores.scored_run.session.has_whole_gold
     assert parts.queries.ids.equals(whole.queries.ids)
     assert pack_queries(parts).blocks == pack_queries(whole).blocks
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_gold_in_parts_is_compared_part_by_part(gold_and_run):
+    gold, run = gold_and_run
+    scores = [karat.evaluate(gold, run, EVERY_KIND, memory=1) for _ in range(2)]
+    different = gold.with_name("different.jsonl")
+    different.write_text(gold.read_text().replace('["pay by card"', '["pay in cash"'))
+    scores.append(karat.evaluate(different, run, EVERY_KIND, memory=1))
+    one, same, other = (score.scored_run.session.prepared for score in scores)
+    assert one.equals(same)
+    assert not one.equals(other)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_chart_with_gold_in_parts_is_drawn_from_a_sample(gold_and_run):
+    gold, run = gold_and_run
+    scores = karat.evaluate(gold, karat.Run.read(run), EVERY_KIND, memory=1)
+    with pytest.warns(karat.KaratWarning, match="the chart is drawn from .* chosen at random"):
+        assert scores.plot("curves") is not None
 
 
 @pytest.mark.usefixtures("tiny_batches")

@@ -61,6 +61,11 @@ class PartitionedGold:
             self.close()
             raise
 
+    @property
+    def fitting_share(self) -> float:
+        """About what share of the gold fits into the memory limit."""
+        return min(_PARTS_IN_LIMIT / self.n_parts, 1.0)
+
     def part(self, number: int) -> Gold:
         """Return the gold of a part of the queries."""
         query_data = self.outline.query_data

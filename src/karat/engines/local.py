@@ -112,6 +112,11 @@ class ScoredRun:
             return "gold"
         return "the run" if self.source.is_large else None
 
+    @property
+    def fitting_share(self) -> float:
+        """About what share of gold and of the run fits into the memory limit."""
+        return min(self.source.fitting_share, self.session.prepared.fitting_share)
+
 
 class LocalSession:
     """Gold opened and prepared once, then any number of runs scored against it."""

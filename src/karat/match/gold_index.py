@@ -62,6 +62,11 @@ class PreparedGold:
         """Return the gold of some queries."""
         return self.gold.only(*query_ids)
 
+    @property
+    def fitting_share(self) -> float:
+        """About what share of gold fits into the memory limit."""
+        return 1.0
+
     def equals(self, other: PreparedGold) -> bool:
         """Return whether the rows of both are equal, and in the same order."""
         if self.gold is other.gold:
@@ -264,6 +269,11 @@ class PreparedParts(PreparedGold):
     def only(self, query_ids: Iterable[str]) -> Gold:
         """Return the gold of some queries."""
         return self._parts.only(*query_ids)
+
+    @property
+    def fitting_share(self) -> float:
+        """About what share of gold fits into the memory limit."""
+        return self._parts.fitting_share
 
     def equals(self, other: PreparedGold) -> bool:
         """Return whether both have the same number of parts, with equal rows."""
