@@ -146,9 +146,10 @@ def gold_lines(draw, kinds):
     line = {name: draw(st.sampled_from(values)) for name, values in FIELDS.items() if draw(maybe)}
     if "judgments" in kinds and has[0]:
         line["relevant"] = draw(st.dictionaries(st.sampled_from(ITEMS), st.integers(0, 3)))
-        if line["relevant"] and not has[1]:
-            group = st.lists(st.sampled_from(sorted(line["relevant"])), min_size=1, max_size=2)
-            line["any_of"] = draw(st.lists(group, max_size=2))
+        if line["relevant"] and has[1]:
+            items = st.sampled_from(sorted(line["relevant"]))
+            groups = st.lists(st.lists(items, min_size=1, max_size=3), min_size=1, max_size=2)
+            line["any_of"] = draw(groups)
     if "spans" in kinds and has[2]:
         line["spans"] = [span | draw(extras(span)) for span in draw(st.lists(spans, max_size=3))]
     if "evidence" in kinds and has[3]:
@@ -435,6 +436,21 @@ def test_bad_span_in_the_last_part_ends_the_command_and_leaves_no_files(
 
 
 @pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.parametrize(("unit", "width"), [("codepoint", 1), ("utf16", 2), ("utf8", 4)])
+def test_offsets_of_gold_in_parts_are_converted_with_the_documents(tmp_path, unit, width):
+    gold = tmp_path / "gold.jsonl"
+    header = {"karat": 1, "kind": "gold", "offsets": unit}
+    span = {"doc_id": "d", "start": width, "end": width + 3, "text": "pay"}
+    lines = [header, *({"query_id": query, "spans": [span]} for query in QUERY_IDS)]
+    gold.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    item = {"id": "a", "doc_id": "d", "start": 1, "end": 4}
+    run = karat.Run.of([{"query_id": query, "results": [item]} for query in QUERY_IDS])
+    scores = karat.evaluate(gold, run, "span.iou", corpus={"d": "😀pay by card"}, memory=1)
+    assert not scores.scored_run.session.has_whole_gold
+    assert scores["span.iou"] == 1.0
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_span_outside_of_its_document_is_reported_for_the_first_query_by_id(tmp_path, spill_parent):
     gold = tmp_path / "gold.jsonl"
     gold.write_text("".join(reversed(SPAN_LINES.splitlines(keepends=True))))
@@ -540,6 +556,24 @@ def test_comparison_and_gate_with_gold_in_parts_are_those_with_the_whole_gold(
         for memory in (None, 1)
     )
     assert (verdict.passed, verdict.checks) == (whole_verdict.passed, whole_verdict.checks)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_warnings_about_gold_in_parts_are_shown_once_for_several_runs(gold_and_run):
+    gold, run = gold_and_run
+    with gold.open("a") as file:
+        for query in ("z1", "z2"):
+            span = {"doc_id": "d", "start": 0, "end": 9, "text": "pay"}
+            line = {"query_id": query, "relevant": [{"id": "a"}, {"id": "a", "grade": 2}]}
+            line |= {"spans": [span], "evidence": ["\u200b", " "], "answerable": False}
+            file.write(json.dumps(line) + "\n")
+    messages = []
+    for memory in (None, 1):
+        with pytest.warns(karat.KaratWarning) as caught:
+            karat.compare(gold, {"a": run, "b": run}, EVERY_KIND, memory=memory)
+        messages.append([str(warning.message) for warning in caught])
+    assert messages[0] == messages[1]
+    assert len(messages[0]) == len({message[:20] for message in messages[0]}) == 4
 
 
 @pytest.mark.usefixtures("tiny_batches")

@@ -7,7 +7,7 @@ ITEMS = ["a", "b", "c", "é"]
 DOCUMENTS = ["docs/a.md", "b.md", "c.md", "é.md"]
 TEXTS = ["the refund is paid within 14 days", "pay by card", "PAY by  card", " ", "call us"]
 MEASURES = {
-    "judgments": ["nDCG@3", "AP", "P@2", "Judged@2"],
+    "judgments": ["nDCG@3", "AP", "P@2", "Judged@2", "Full@2", "ERR@3"],
     "spans": ["span.recall@2", "span.iou", "span.precision@20c"],
     "evidence": ["evidence.recall@2", "evidence.coverage@1"],
     "usage": ["latency.mean", "latency.p50(stage=rerank)", "context.tokens@2"],
