@@ -27,6 +27,7 @@ from karat.data.formats import table_files
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options, table_store
 from karat.errors import InputError
+from karat.files import zstd
 from support.batches import (
     GOLD,
     GOLD_WRITERS,

@@ -559,6 +559,22 @@ def test_comparison_and_gate_with_gold_in_parts_are_those_with_the_whole_gold(
 
 
 @pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.parametrize("measure", ["nDCG@2", "span.nDCG@2", "evidence.nDCG@2"])
+def test_reranking_with_gold_in_parts_is_that_with_the_whole_gold(gold_and_run, measure):
+    gold, run = gold_and_run
+    lines = [json.loads(line) for line in run.read_text().splitlines()]
+    for line in lines:
+        line["candidates"] = line["results"][::-1]
+    run.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    whole, parts = (
+        karat.evaluate(gold, run, measure, memory=memory).reranking() for memory in (None, 1)
+    )
+    assert parts.per_query.equals(whole.per_query)
+    assert parts.items.equals(whole.items)
+    assert parts.notes == whole.notes
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_warnings_about_gold_in_parts_are_shown_once_for_several_runs(gold_and_run):
     gold, run = gold_and_run
     with gold.open("a") as file:
