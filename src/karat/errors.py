@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from karat.markup import brief
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     import os
 
 
+Item = TypeVar("Item")
 SWAPPED = "gold comes first, then the run; check whether you swapped them"
 
 
@@ -177,3 +180,21 @@ class KaratWarning(UserWarning):
 
     def __str__(self) -> str:
         return readable(super().__str__(), 1000)
+
+
+def shown_once(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items; a warning that is repeated while they are made is shown once."""
+    iterator, shown = iter(items), set[str]()
+    while True:
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                item = next(iterator, None)
+        finally:
+            for warning in caught:
+                if str(warning.message) not in shown:
+                    shown.add(str(warning.message))
+                    warnings.warn(warning.message, stacklevel=2)
+        if item is None:
+            return
+        yield item

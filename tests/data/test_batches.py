@@ -5,11 +5,8 @@ Batches are made tiny, so that small files are read in many of them.
 
 from __future__ import annotations
 
-import gc
-import gzip
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -27,62 +24,23 @@ import karat
 from karat import files
 from karat.data import gold_source, run_source, spill
 from karat.data.formats import table_files
-from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options, table_store
 from karat.errors import InputError
 from karat.files import zstd
+from support.batches import (
+    GOLD,
+    GOLD_WRITERS,
+    JUDGMENTS,
+    MEASURES,
+    ROWS,
+    WRITERS,
+    command,
+    evaluated_with,
+)
 from support.effort import examples
 
-CHANCE = random.Random(7)
-MEASURES = ["nDCG@10", "AP", "Judged@5"]
-GOLD = {
-    f"q{query}": {f"d{CHANCE.randrange(99)}": CHANCE.randrange(3) for _ in range(8)}
-    for query in range(2, 33)
-}
-ROWS = pl.DataFrame(
-    [
-        (f"q{query}", f"d{item}", rank, CHANCE.choice([2.0, 1.0, 0.5]))
-        for query in range(30)
-        for rank, item in enumerate(CHANCE.sample(range(99), 20), 1)
-    ],
-    schema=["query_id", "item_id", "rank", "score"],
-    orient="row",
-)
-
-
-def trec(table):
-    return "".join(f"{q} Q0 {item} {rank} {score} tag\n" for q, item, rank, score in table.rows())
-
-
-WRITERS = {
-    "run.zst": lambda table, path: path.write_bytes(zstd.compress(trec(table).encode())),
-    "run": lambda table, path: path.write_text(trec(table)),
-    "run.gz": lambda table, path: path.write_bytes(gzip.compress(trec(table).encode())),
-    "csv": lambda table, path: table.write_csv(path),
-    "tsv": lambda table, path: table.drop("rank").write_csv(path, separator="\t"),
-    "parquet": lambda table, path: table.write_parquet(path),
-    "arrow": lambda table, path: table.write_ipc(path),
-    "jsonl": lambda table, path: karat.Run.of(table).write(path),
-}
-
-
-@pytest.fixture(autouse=True)
-def spill_parent(tmp_path, monkeypatch):
-    folder = tmp_path / "spill"
-    monkeypatch.setattr(spill, "_parent", lambda: folder)
-    return folder
-
-
-@pytest.fixture
-def tiny_batches(monkeypatch, request):
-    """Read files in blocks, and runs in batches, of a few rows; a random number for each test."""
-    chance = random.Random(request.node.name)
-    monkeypatch.setattr(scoring_options, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(run_source, "_SMALLEST_BATCH", chance.randrange(1, 3000))
-    monkeypatch.setattr(gold_source, "_SMALLEST_PART", chance.randrange(1000, 20_000))
-    monkeypatch.setattr(files.Source.whole_lines, "__defaults__", (chance.randrange(50, 2000),))
-    monkeypatch.setattr(table_files, "_MOST_ROWS", chance.randrange(1, 99))
+pytestmark = pytest.mark.usefixtures("spill_parent")
 
 
 def evaluated(run, **options):
@@ -372,10 +330,6 @@ def _with_small_disk():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-def command(tmp_path, *words):
-    return [sys.executable, "-m", "karat", "eval", *map(str, words), "--memory", "256M"]
-
-
 @pytest.fixture(scope="module")
 def large_run(tmp_path_factory):
     """A shuffled run of 60 MB, which is large for a limit of 256 MB."""
@@ -445,191 +399,6 @@ def test_stopped_command_leaves_no_files(large_run, tmp_path, number):
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert not list(tmp_path.glob("karat-spill-*/*"))
     assert not (tmp_path / "scores.json").exists()
-
-
-JUDGMENTS = pl.DataFrame(
-    [(query, item, grade) for query, items in GOLD.items() for item, grade in items.items()],
-    schema=["query_id", "item_id", "grade"],
-    orient="row",
-)
-
-
-def qrels(table):
-    return "".join(f"{query} 0 {item} {grade}\n" for query, item, grade in table.rows())
-
-
-def with_fields(table):
-    """Judgments with a field of the query, and a column with several values per query."""
-    topic = pl.col("query_id").str.slice(-1)
-    return table.with_columns(
-        topic=topic, query="what is " + pl.col("query_id") + "?", judge=pl.int_range(pl.len()) % 3
-    )
-
-
-def gold_lines(table, path):
-    gold = karat.Gold.of(with_fields(table).drop("judge"))
-    gold.write(path)
-    with path.open("a") as file:
-        file.write('{"query_id": "none", "relevant": []}\n')
-        file.write('{"query_id": "no answer", "relevant": ["d1"], "answerable": false}\n')
-
-
-GOLD_WRITERS = {
-    "qrels": lambda table, path: path.write_text(qrels(table)),
-    "qrels.gz": lambda table, path: path.write_bytes(gzip.compress(qrels(table).encode())),
-    "csv": lambda table, path: with_fields(table).write_csv(path),
-    "tsv": lambda table, path: with_fields(table).write_csv(path, separator="\t"),
-    "parquet": lambda table, path: with_fields(table).write_parquet(path),
-    "arrow": lambda table, path: with_fields(table).write_ipc(path),
-    "jsonl": gold_lines,
-}
-
-
-def evaluated_with(gold, run, **options):
-    """Everything about the scores, the queries, and the messages of all warnings in order."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        scores = karat.evaluate(gold, run, MEASURES, **options)
-    table = scores.table
-    messages = [str(warning.message) for warning in caught]
-    queries = scores.queries
-    return table.frame.rows(), table.holes.rows(), table.counts, scores.notes, queries, messages
-
-
-def assert_same_with(gold, run, **options):
-    *parts, queries, messages = evaluated_with(gold, run, memory=1, **options)
-    *whole, whole_queries, whole_messages = evaluated_with(gold, run, **options)
-    assert parts == whole
-    assert queries.equals(whole_queries)
-    assert messages == whole_messages
-    assert isinstance(open_gold(gold, 1), PartitionedGold)
-
-
-@pytest.mark.parametrize("ending", GOLD_WRITERS)
-@pytest.mark.parametrize("is_shuffled", [False, True], ids=["grouped", "shuffled"])
-@pytest.mark.usefixtures("tiny_batches")
-def test_gold_in_parts_gives_the_scores_of_the_whole_gold(
-    tmp_path, spill_parent, ending, is_shuffled
-):
-    table = pl.concat([JUDGMENTS, JUDGMENTS.head(3)]) if ending != "jsonl" else JUDGMENTS
-    if is_shuffled:
-        table = table.sample(fraction=1.0, shuffle=True, seed=3)
-    gold, run = tmp_path / f"gold.{ending}", tmp_path / "bm25.run"
-    GOLD_WRITERS[ending](table, gold)
-    WRITERS["run"](ROWS, run)
-    assert_same_with(gold, run)
-    gc.collect()
-    assert not spill_parent.exists()
-
-
-@pytest.mark.parametrize("ending", WRITERS)
-@pytest.mark.usefixtures("tiny_batches")
-def test_run_of_any_format_is_scored_with_gold_in_parts(tmp_path, ending):
-    gold, run = tmp_path / "gold.qrels", tmp_path / f"bm25.{ending}"
-    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
-    WRITERS[ending](ROWS, run)
-    assert_same_with(gold, run)
-
-
-@pytest.mark.usefixtures("tiny_batches")
-def test_ids_that_are_not_in_the_run_are_found_with_gold_in_parts(tmp_path):
-    gold, run = tmp_path / "gold.qrels", tmp_path / "bm25.run"
-    GOLD_WRITERS["qrels"](JUDGMENTS.with_columns(item_id="x" + pl.col("item_id")), gold)
-    WRITERS["run"](ROWS, run)
-    assert_same_with(gold, run)
-    assert "relevant ids of gold" in evaluated_with(gold, run, memory=1)[-1][-1]
-
-
-@pytest.mark.usefixtures("tiny_batches")
-def test_gold_in_several_files_is_read_in_parts(tmp_path):
-    folder = tmp_path / "gold"
-    folder.mkdir()
-    GOLD_WRITERS["qrels"](JUDGMENTS.head(100), folder / "a.qrels")
-    GOLD_WRITERS["csv"](JUDGMENTS.tail(-100), folder / "b.csv")
-    WRITERS["run"](ROWS, tmp_path / "bm25.run")
-    assert_same_with(folder / "*.*", tmp_path / "bm25.run")
-
-
-@pytest.mark.usefixtures("tiny_batches")
-def test_run_in_memory_is_scored_with_gold_in_parts(tmp_path):
-    gold = tmp_path / "gold.qrels"
-    GOLD_WRITERS["qrels"](JUDGMENTS, gold)
-    assert_same_with(gold, {"q2": {"d1": 1.0, "d2": 0.5}, "q40": {"d1": 1.0}, "q3": {}})
-
-
-@pytest.mark.usefixtures("tiny_batches")
-def test_gold_with_texts_is_held_in_memory_with_a_warning(tmp_path):
-    gold, run = tmp_path / "gold.jsonl", tmp_path / "bm25.run"
-    karat.Gold.of(JUDGMENTS).with_evidence({"q2": ["pay by card"]}).write(gold)
-    WRITERS["run"](ROWS, run)
-    *parts, _, messages = evaluated_with(gold, run, memory=1)
-    *whole, _, _ = evaluated_with(gold, run)
-    assert parts == whole
-    assert "held in memory" in messages[0]
-
-
-@pytest.mark.parametrize("ending", ["qrels", "csv", "jsonl"])
-@pytest.mark.usefixtures("tiny_batches")
-def test_bad_row_in_the_last_part_of_gold_has_its_line(tmp_path, spill_parent, ending):
-    bad = {"qrels": "q9 0 x y\n", "csv": "q9,x,y,t,q,1\n", "jsonl": '{"query_id": 1.5}\n'}
-    gold = tmp_path / f"gold.{ending}"
-    GOLD_WRITERS[ending](JUDGMENTS, gold)
-    with gold.open("a") as file:
-        file.write(bad[ending])
-    errors = []
-    for memory in (None, 1):
-        with pytest.raises(InputError) as error:
-            karat.evaluate(gold, {"q2": ["d1"]}, MEASURES, memory=memory)
-        errors.append(str(error.value))
-    assert errors[0] == errors[1]
-    assert not spill_parent.exists()
-
-
-@pytest.fixture(scope="module")
-def large_gold(tmp_path_factory):
-    """Gold of 50 MB, for a run with one query."""
-    folder = tmp_path_factory.mktemp("large-gold")
-    row = pl.int_range(2_500_000)
-    pl.select(
-        query_id="q" + (row // 25).cast(pl.String),
-        zero=pl.lit("0"),
-        item_id="document" + (row * 7919 % 100_003).cast(pl.String),
-        grade=row % 3,
-    ).write_csv(folder / "gold.qrels", separator=" ", include_header=False)
-    (folder / "a.run").write_text("q1 Q0 document1 1 1.0 t\n")
-    return folder
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
-def test_gold_in_parts_takes_less_memory_than_the_whole_gold(large_gold, tmp_path):
-    environment = os.environ | {
-        "TMPDIR": str(tmp_path),
-        "POLARS_MAX_THREADS": "2",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    peaks = {}
-    for memory in ("256M", "20G"):
-        words = [*command(tmp_path, large_gold / "gold.qrels", large_gold / "a.run")[:-1], memory]
-        words += ["-m", "RR", "--no-intervals"]
-        peaks[memory] = _peak(words, environment)
-    assert peaks["256M"] < 0.75 * peaks["20G"]
-
-
-def _peak(words, environment):
-    """Return the largest resident size of a command in bytes."""
-    code = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
-        "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(ran.stdout) << 10
 
 
 def test_small_file_with_many_rows_is_read_in_batches(tmp_path, monkeypatch):

@@ -146,17 +146,44 @@ case(
 case("a folder contains no files", lambda: karat.evaluate(GOLD, folder_with(_SUCCESS="")))
 
 
-def with_large_gold(content, path="gold.jsonl", run=None):
+def with_large_gold(content, path="gold.jsonl", run=None, **options):
     with ExitStack() as stack:
         stack.enter_context(patch.object(scoring_options, "LEAST_MEMORY", 1))
         stack.enter_context(patch.object(gold_source, "_SMALLEST_PART", 100))
         stack.enter_context(patch.object(spill, "_parent", lambda: Path("spill")))
-        return karat.evaluate(written(path, content), run or {"q1": ["a"]}, memory=1)
+        return karat.evaluate(written(path, content), run or {"q1": ["a"]}, memory=1, **options)
 
 
 case(
     "large gold has to be held in memory",
-    lambda: with_large_gold('{"query_id": "q1", "relevant": ["a"], "any_of": [["a"]]}\n'),
+    lambda: with_large_gold('{"q1": {"a": 1}}', "gold.json"),
+)
+case(
+    "evidence matches are not kept with large gold",
+    lambda: (
+        with_large_gold(
+            '{"query_id": "q1", "evidence": ["pay by card"]}\n',
+            run=[{"query_id": "q1", "results": [{"id": "a", "text": "pay by card"}]}],
+        ).matches
+    ),
+)
+case(
+    "offsets and texts of large gold differ in length",
+    lambda: with_large_gold(
+        '{"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 4, "text": "pay"}]}\n',
+        run=[{"query_id": "q1", "results": [{"id": "a", "doc_id": "d", "start": 0, "end": 9}]}],
+    ),
+)
+case(
+    "a span of large gold does not fit its document",
+    lambda: with_large_gold(
+        '{"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 4}]}\n',
+        corpus={"d": "pay"},
+    ),
+)
+case(
+    "a list of ids in large gold is invalid",
+    lambda: with_large_gold('query_id,relevant\nq1,a;b\nq2,"[""a"""\n', "gold.csv"),
 )
 case(
     "lists are not shown with large gold",

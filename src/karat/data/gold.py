@@ -31,7 +31,6 @@ from karat.data.gold_tables import (
     list_columns,
     parse_judgments,
     queries_table,
-    query_fields,
     reject_run_table,
     require_gold_column,
     require_rows,
@@ -753,49 +752,23 @@ def gold_of_table(
     Other columns become query fields if their value is the same in all rows of each query. A row
     whose `answerable` is false may have no judgment, span or evidence text.
     """
-    table = _with_flags(table, locate)
     if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import gold_of_rows, rows_of_table
 
+        table = _with_flags(table, locate)
         return gold_of_rows(*rows_of_table(table, locate), name=name)
-    reject_run_table(table)
+    table = checked_gold_columns(table, locate)
     if lists := list_columns(table):
         return _gold_of_lists(table, lists, name, locate)
-    if frames.has_span_columns(table):
-        return _gold_of_span_rows(table, name, locate)
-    text = frames.column(table, ("evidence",))
-    if text is not None and frames.column(table, frames.GRADE) is None:
-        return _gold_of_evidence_rows(table, text, name, locate)
-    return _gold_of_judgment_rows(table, name, locate)
+    gold, fields = gold_with_fields(table, name=name, locate=locate)
+    return replace(gold, query_data=constant_fields(fields, frames.query_id_column(table)))
 
 
-def _gold_of_span_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
-    span_columns = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
-    rows, locate_row = _rows_with_gold(table, span_columns["doc_id"], locate)
-    spans = spans_table(rows, locate_row)
-    require_rows(table, "span")
-    used = [frames.query_id_column(table), *span_columns.values()]
-    return Gold(
-        spans=spans,
-        query_data=_query_fields(table, spans["query_id"], used, locate),
-        name=name,
-        recognised=frames.recognised_columns(table, **span_columns),
-    )
-
-
-def _gold_of_evidence_rows(
-    table: pl.DataFrame, text: str, name: str | None, locate: frames.Locate
-) -> Gold:
-    rows, locate_row = _rows_with_gold(table, text, locate)
-    evidence = evidence_table(rows, text, locate_row)
-    require_rows(table, "evidence text")
-    used = [frames.query_id_column(table), text]
-    return Gold(
-        evidence=evidence,
-        query_data=_query_fields(table, evidence["query_id"], used, locate),
-        name=name,
-        recognised=frames.recognised_columns(table, evidence=text),
-    )
+def checked_gold_columns(table: pl.DataFrame, locate: frames.Locate) -> pl.DataFrame:
+    """Return a table that is not a run, with true and false in its column `answerable`."""
+    table = _with_flags(table, locate)
+    reject_run_table(table)
+    return table
 
 
 def _with_flags(table: pl.DataFrame, locate: frames.Locate) -> pl.DataFrame:
@@ -805,53 +778,67 @@ def _with_flags(table: pl.DataFrame, locate: frames.Locate) -> pl.DataFrame:
     return table.drop(name).with_columns(frames.flags(table[name], "answerable", locate))
 
 
-def judgments_of_block(
-    table: pl.DataFrame, *, name: str | None, locate: frames.Locate
-) -> tuple[Gold, pl.DataFrame] | None:
-    """Return what `judgments_with_fields` returns; None for other kinds of gold.
-
-    The table may be a part of a larger table.
-    """
-    table = _with_flags(table, locate)
-    if frames.has_ragas_columns(table.columns):
-        return None
-    reject_run_table(table)
-    has_grades = frames.column(table, frames.GRADE) is not None
-    has_texts = frames.column(table, ("evidence",)) is not None and not has_grades
-    if has_texts or list_columns(table) or frames.has_span_columns(table):
-        return None
-    return judgments_with_fields(table, name=name, locate=locate)
-
-
-def _gold_of_judgment_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
-    gold, fields = judgments_with_fields(table, name=name, locate=locate)
-    return replace(gold, query_data=constant_fields(fields, frames.query_id_column(table)))
-
-
-def judgments_with_fields(
+def gold_with_fields(
     table: pl.DataFrame, *, name: str | None, locate: frames.Locate
 ) -> tuple[Gold, pl.DataFrame]:
-    """Make gold without fields from rows of judgments; also return the other columns.
+    """Make gold without fields from rows of judgments, spans or evidence texts.
 
-    The table (query_id, …) has a row for each row of the table, from which the fields are made.
+    Also return the other columns, from which the fields are made: a table (query_id, …) with a row
+    for each row of the table, which may be a part of a larger table.
     """
-    require_gold_column(table)
-    all_query_ids = frames.query_ids(table, locate)
+    text = frames.column(table, ("evidence",))
+    if frames.has_span_columns(table):
+        read = _read_spans
+    elif text is not None and frames.column(table, frames.GRADE) is None:
+        read = _read_evidence
+    else:
+        require_gold_column(table)
+        read = _read_judgments
+    query_ids = frames.query_ids(table, locate)
+    gold, columns = read(table, query_ids, locate)
+    used = [frames.query_id_column(table), *columns.values()]
+    unused = [column for column in table.columns if column not in used]
+    recognised = frames.recognised_columns(table, **columns)
+    return replace(gold, name=name, recognised=recognised), table.select(query_ids, *unused)
+
+
+_Columns = dict[str, str | None]
+"""The columns with gold, by karat's name."""
+
+
+def _read_judgments(
+    table: pl.DataFrame, query_ids: pl.Series, locate: frames.Locate
+) -> tuple[Gold, _Columns]:
     item = frames.require_item_id_column(table)
     grade = frames.require_column(table, frames.GRADE, "the grade")
     require_rows(table, "judgment")
-    rows, locate_row = _rows_with_gold(table.with_columns(all_query_ids), item, locate)
-    judgments = pl.DataFrame(
-        [
-            rows["query_id"],
-            frames.ids(rows[item], "item_id", locate_row),
-            frames.whole_numbers(rows[grade], "grade", locate_row, hint=GRADE_HINT),
-        ]
-    )
-    used = [frames.query_id_column(table), item, grade]
-    recognised = frames.recognised_columns(table, item_id=item, grade=grade)
-    unused = [column for column in table.columns if column not in used]
-    return Gold(judgments, name=name, recognised=recognised), table.select(all_query_ids, *unused)
+    rows, locate_row = _rows_with_gold(table.with_columns(query_ids), item, locate)
+    columns = [
+        rows["query_id"],
+        frames.ids(rows[item], "item_id", locate_row),
+        frames.whole_numbers(rows[grade], "grade", locate_row, hint=GRADE_HINT),
+    ]
+    return Gold(pl.DataFrame(columns)), {"item_id": item, "grade": grade}
+
+
+def _read_spans(
+    table: pl.DataFrame, query_ids: pl.Series, locate: frames.Locate
+) -> tuple[Gold, _Columns]:
+    columns = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
+    rows, locate_row = _rows_with_gold(table.with_columns(query_ids), columns["doc_id"], locate)
+    spans = spans_table(rows, locate_row)
+    require_rows(table, "span")
+    return Gold(spans=spans), columns
+
+
+def _read_evidence(
+    table: pl.DataFrame, query_ids: pl.Series, locate: frames.Locate
+) -> tuple[Gold, _Columns]:
+    text = frames.require_column(table, ("evidence",), "the evidence text")
+    rows, locate_row = _rows_with_gold(table.with_columns(query_ids), text, locate)
+    evidence = evidence_table(rows, text, locate_row)
+    require_rows(table, "evidence text")
+    return Gold(evidence=evidence), {"evidence": text}
 
 
 def _rows_with_gold(
@@ -873,14 +860,6 @@ def _rows_with_gold(
         return locate(numbers[row - 1] + 1, field, problem, hint)
 
     return table.filter(is_kept), locate_row
-
-
-def _query_fields(
-    table: pl.DataFrame, ids_with_gold: pl.Series, used: Sequence[str | None], locate: frames.Locate
-) -> pl.DataFrame | None:
-    """Return the fields of all queries, including those of rows without gold."""
-    has_all = ids_with_gold.len() == table.height
-    return query_fields(table, ids_with_gold if has_all else frames.query_ids(table, locate), used)
 
 
 def _gold_of_lists(

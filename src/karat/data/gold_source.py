@@ -1,26 +1,28 @@
 """The source of gold, which is read as a whole, or partitioned by query if it is large.
 
-The judgments of gold that does not fit into the memory limit are written to temporary files; the
-queries, with their texts and fields, stay in memory. Only files with nothing but judgments are
-partitioned.
+The rows of gold that does not fit into the memory limit are written to temporary files; the
+queries, with their texts and fields, stay in memory.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from weakref import finalize
 
 import polars as pl
 
+from karat.data.corpus import Corpus
 from karat.data.data_file import DataFile, PathSource, path_of
 from karat.data.file_sizes import BINARY, table_bytes, text_bytes
 from karat.data.gold import Gold
-from karat.data.gold_tables import NO_JUDGMENTS
+from karat.data.gold_tables import NO_ALTERNATIVES, NO_EVIDENCE, NO_JUDGMENTS, NO_SPANS
+from karat.data.span_checks import fault_error, locate_rows
 from karat.data.spill import SpillFolder, part_numbers
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, KaratWarning, shown_once
 from karat.files import is_pipe
 
 _TEXT_EXPANSION, _TABLE_EXPANSION = 8, 4
@@ -32,79 +34,160 @@ _PARTS_IN_LIMIT = 8
 _SMALLEST_PART = 1 << 20
 
 
+_TABLES = ("judgment_data", "spans", "evidence", "any_of")
+_EMPTY_LISTS = ("empty_judgments", "empty_spans", "empty_evidence")
+_CONVERTED = "spans in code points"
+
+
 class PartitionedGold:
-    """Gold whose judgments are in temporary files, in parts of whole queries."""
+    """Gold whose rows are in temporary files, in parts of whole queries."""
 
     def __init__(self, files: list[DataFile], source: PathSource, n_parts: int, size: int) -> None:
-        """Read the files; raise a `NotInPiecesError` if they contain more than judgments."""
+        """Read the files; raise a `NotInPiecesError` if that is not possible."""
         self.n_parts = n_parts
         self._folder = SpillFolder()
         self.close = finalize(self, self._folder.close)
-        self._query_ids = _DistinctIds()
-        self._empty: set[str] = set()
-        """The queries with an empty list of judgments."""
+        self._spans = "spans"
+        """The name of the table of spans in the temporary files."""
+        with self._closed_after_error():
+            self.outline = self._read(files, source, size)
+            """The gold without its rows: all queries, and an empty table for each kind of gold."""
+
+    @contextmanager
+    def _closed_after_error(self) -> Iterator[None]:
         try:
-            self.queries = self._read(files, source, size)
+            yield
         except BaseException:
             self.close()
             raise
-        self._empty_ids = pl.Series("query_id", sorted(self._empty), pl.String)
 
     @property
-    def query_ids_judged(self) -> pl.Series:
-        """The ids of the queries with a list of judgments, even an empty one."""
-        return pl.concat([self._query_ids.ids, self._empty_ids])
+    def fitting_share(self) -> float:
+        """About what share of the gold fits into the memory limit."""
+        return min(_PARTS_IN_LIMIT / self.n_parts, 1.0)
 
     def part(self, number: int) -> Gold:
         """Return the gold of a part of the queries."""
-        query_data = self.queries.query_data
+        query_data = self.outline.query_data
         assert query_data is not None, "the queries are a table"
-        query_data = query_data.filter(part_numbers(query_data["query_id"], self.n_parts) == number)
-        judgments = self._folder.part(number)
-        empty = query_data["query_id"].filter(
-            query_data["query_id"].is_in(self._empty_ids.implode())
-        )
-        return replace(
-            self.queries,
-            judgment_data=NO_JUDGMENTS if judgments is None else judgments,
-            query_data=query_data,
-            empty_judgments=empty.to_list(),
-        )
+        tables = {
+            name: self._folder.part(number, self._spans if name == "spans" else name)
+            for name in (*_TABLES, *_EMPTY_LISTS)
+        }
+        rows: dict[str, Any] = {name: table for name, table in tables.items() if table is not None}
+        for name in set(_EMPTY_LISTS) & rows.keys():
+            rows[name] = rows[name]["query_id"].to_list()
+        is_in_part = part_numbers(query_data["query_id"], self.n_parts) == number
+        return replace(self.outline, query_data=query_data.filter(is_in_part), **rows)
 
     def only(self, *query_ids: str) -> Gold:
         """Return the gold of the given queries."""
         numbers = part_numbers(pl.Series("query_id", query_ids, pl.String), self.n_parts)
-        parts = [self.part(number).only(*query_ids) for number in numbers.unique().sort()]
-        return replace(
-            self.queries.only(*query_ids),
-            judgment_data=pl.concat([NO_JUDGMENTS, *(part.judgments for part in parts)]),
-            empty_judgments=[query for part in parts for query in part.empty_judgments],
-        )
+        gold = self.outline.only(*query_ids)
+        for number in numbers.unique().sort():
+            gold = _joined(gold, self.part(number).only(*query_ids))
+        return gold
+
+    def in_code_points(self, corpus: Corpus) -> PartitionedGold:
+        """Convert the spans to code points, and check them against their documents."""
+        with self._closed_after_error():
+            self._convert_spans(corpus, self.outline.offsets)
+        self.outline = replace(self.outline, offsets="codepoint")
+        return self
+
+    def _convert_spans(self, corpus: Corpus, unit: str) -> None:
+        """Write the converted spans to other files, or raise an error for the first query by id."""
+        faults = []
+        for spans in self._tables_of_spans():
+            located = locate_rows(spans, corpus, unit)
+            if (fault := located.first_fault) is not None:
+                faults.append(fault)
+            elif unit != "codepoint":
+                numbers = part_numbers(located.table["query_id"], self.n_parts)
+                self._folder.add(located.table, numbers, self.n_parts, _CONVERTED)
+        if faults:
+            first = min(faults, key=lambda fault: str(fault.row["query_id"]))
+            raise fault_error(first, self._tables_of_spans(), corpus, unit, "spans")
+        if unit != "codepoint":
+            self._spans = _CONVERTED
+
+    def _tables_of_spans(self) -> Iterator[pl.DataFrame]:
+        for number in range(self.n_parts):
+            if (spans := self._folder.part(number, self._spans)) is not None:
+                yield spans
 
     def _read(self, files: list[DataFile], source: PathSource, size: int) -> Gold:
-        """Write the judgments to the temporary files, and return gold without them."""
-        from karat.data.formats.registry import combined_queries, unit_of_offsets
+        """Write the rows to the temporary files, and return gold without them."""
+        from karat.data.formats.registry import combined_gold
 
-        parts, pending = [], _Pending(self._folder, self.n_parts, size)
+        outlines, pending = [], _Pending(self._folder, self.n_parts, size)
         for file in files:
             pieces, ids = [], _DistinctIds()
-            for piece in file.tracked(_pieces(file, source), "sorting"):
-                pending.add(piece.judgments)
-                ids.add(piece.judgments["query_id"])
-                self._empty.update(piece.empty_judgments)
-                pieces.append(replace(piece, judgment_data=None))
-            parts.append(_gold_of_file(pieces, ids.ids))
-            self._query_ids.add(ids.ids)
+            for piece in file.tracked(shown_once(_pieces(file, source)), "sorting"):
+                tables = dict(_tables(piece))
+                pending.add(tables)
+                for table in tables.values():
+                    ids.add(table["query_id"])
+                pieces.append(_without_rows(piece))
+            outlines.append(_outline(pieces, ids.ids))
         pending.write()
-        self._empty.difference_update(self._query_ids.ids)
-        name = parts[0].name if len(parts) == 1 else path_of(source)
-        return Gold(
-            query_data=combined_queries(parts),
-            offsets=unit_of_offsets(parts, path_of(source) or ""),
-            name=name,
-            settings=parts[0].settings,
-            recognised={ours: name for part in parts for ours, name in part.recognised.items()},
-        )
+        return combined_gold(outlines, path_of(source) or "")
+
+
+def _tables(gold: Gold) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield all tables of gold that have rows; an empty list of a query is a row, too."""
+    for name in _TABLES:
+        table = gold.judgments if name == "judgment_data" else getattr(gold, name)
+        if table is not None and table.height:
+            yield name, table
+    for name in _EMPTY_LISTS:
+        if query_ids := getattr(gold, name):
+            yield name, pl.DataFrame({"query_id": query_ids}, schema={"query_id": pl.String})
+
+
+def _without_rows(gold: Gold) -> Gold:
+    return replace(
+        gold,
+        judgment_data=NO_JUDGMENTS,
+        spans=None if gold.spans is None else NO_SPANS,
+        evidence=None if gold.evidence is None else NO_EVIDENCE,
+        any_of=None if gold.any_of is None else NO_ALTERNATIVES,
+        empty_judgments=(),
+        empty_spans=(),
+        empty_evidence=(),
+    )
+
+
+def _outline(pieces: list[Gold], query_ids: pl.Series) -> Gold:
+    """Return the gold of a file without its rows, from its pieces without theirs."""
+    fields = [piece.query_data for piece in pieces if piece.query_data is not None]
+    assert len(fields) <= 1, "the last piece has the fields of all queries"
+    queries = pl.concat([query_ids, *(table["query_id"] for table in fields)]).unique().to_frame()
+    for table in fields:
+        queries = queries.join(table, on="query_id", how="left")
+
+    def first(name: str) -> pl.DataFrame | None:
+        return next((t for piece in pieces if (t := getattr(piece, name)) is not None), None)
+
+    return replace(
+        pieces[0],
+        query_data=queries,
+        spans=first("spans"),
+        evidence=first("evidence"),
+        any_of=first("any_of"),
+        recognised={ours: name for piece in pieces for ours, name in piece.recognised.items()},
+    )
+
+
+def _joined(one: Gold, other: Gold) -> Gold:
+    """Return gold with the rows of both, and the queries of the first one."""
+    rows: dict[str, Any] = {
+        name: [*getattr(one, name), *getattr(other, name)] for name in _EMPTY_LISTS
+    }
+    for name in _TABLES:
+        if getattr(one, name) is not None:
+            rows[name] = pl.concat([getattr(one, name), getattr(other, name)])
+    return replace(one, **rows)
 
 
 class _DistinctIds:
@@ -125,45 +208,32 @@ class _DistinctIds:
 
 
 class _Pending:
-    """Rows that are written to the temporary files as soon as they take `size` bytes."""
+    """Tables that are written to the temporary files as soon as they take `size` bytes."""
 
     def __init__(self, folder: SpillFolder, n_parts: int, size: int) -> None:
         self._folder, self._n_parts, self._size = folder, n_parts, size
-        self._tables: list[pl.DataFrame] = []
+        self._tables: dict[str, list[pl.DataFrame]] = {}
+        self._n_bytes = 0
 
-    def add(self, table: pl.DataFrame) -> None:
-        self._tables.append(table)
-        if sum(table.estimated_size() for table in self._tables) >= self._size:
+    def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        for name, table in tables.items():
+            self._tables.setdefault(name, []).append(table)
+            self._n_bytes += int(table.estimated_size())
+        if self._n_bytes >= self._size:
             self.write()
 
     def write(self) -> None:
-        if self._tables:
-            table, self._tables = pl.concat(self._tables), []
-            self._folder.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
+        for name, tables in self._tables.items():
+            table = pl.concat(tables)
+            numbers = part_numbers(table["query_id"], self._n_parts)
+            self._folder.add(table, numbers, self._n_parts, name)
+        self._tables, self._n_bytes = {}, 0
 
 
 def _pieces(file: DataFile, source: PathSource) -> Iterator[Gold]:
     from karat.data.formats.registry import gold_pieces
 
     return gold_pieces(file, source.format)
-
-
-def _gold_of_file(pieces: list[Gold], query_ids: pl.Series) -> Gold:
-    """Return the gold of a file without its judgments, from its pieces without theirs."""
-    fields = [piece.query_data for piece in pieces if piece.query_data is not None]
-    assert len(fields) <= 1, "the last piece has the fields of all queries"
-    empty = [query for piece in pieces for query in piece.empty_judgments]
-    ids = [query_ids, pl.Series("query_id", empty, pl.String), *(t["query_id"] for t in fields)]
-    queries = pl.concat(ids).unique().to_frame()
-    for table in fields:
-        queries = queries.join(table, on="query_id", how="left")
-    return Gold(
-        query_data=queries,
-        offsets=pieces[0].offsets,
-        name=pieces[0].name,
-        settings=pieces[0].settings,
-        recognised={ours: name for piece in pieces for ours, name in piece.recognised.items()},
-    )
 
 
 def open_gold(data: Any, memory: int) -> Gold | PartitionedGold:
@@ -183,8 +253,8 @@ def open_gold(data: Any, memory: int) -> Gold | PartitionedGold:
         warnings.warn(
             KaratWarning(
                 f"{path}: this gold is held in memory, which takes about {size / (1 << 20):,.0f} "
-                f"MiB, more than the limit of {memory / (1 << 20):,.0f} MiB; files with judgments "
-                "only, in TREC, CSV, Parquet or JSON Lines, are read in parts"
+                f"MiB, more than the limit of {memory / (1 << 20):,.0f} MiB; plain Parquet, TREC, "
+                "CSV and JSON Lines files are read in parts"
             ),
             stacklevel=2,
         )
@@ -216,5 +286,5 @@ def _partitioned(
     part_size = max(memory // _PARTS_IN_LIMIT, _SMALLEST_PART)
     gold = PartitionedGold(files, source, -(-size // part_size), part_size)
     if source.queries is not None:
-        gold.queries = gold.queries.with_query_texts(source.queries, columns=source.columns)
+        gold.outline = gold.outline.with_query_texts(source.queries, columns=source.columns)
     return gold

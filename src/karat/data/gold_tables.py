@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -128,6 +129,7 @@ NO_CONTRADICTIONS = pl.DataFrame(schema={"query_id": pl.String, "kind": pl.Strin
 TEXT_COLUMNS = ("query", "text", *frames.QUERY_TEXT, "title")
 """The columns that may hold the text of a query. The first existing one is used."""
 ANY_OF = {"query_id": pl.String, "group": pl.Int64, "item_id": pl.String}
+NO_ALTERNATIVES = pl.DataFrame(schema=ANY_OF)
 SPAN_NAMES = (
     frames.DOC_ID,
     ("start",),
@@ -135,14 +137,6 @@ SPAN_NAMES = (
     ("text",),
     ("grade", "rel", "relevance"),
 )
-
-
-def query_fields(
-    table: pl.DataFrame, query_ids: pl.Series, used: Sequence[str | None]
-) -> pl.DataFrame | None:
-    """Return the unused columns with only one value per query as a table of query fields."""
-    unused = [column for column in table.columns if column not in used]
-    return constant_fields(table.select(query_ids, *unused), frames.query_id_column(table))
 
 
 def constant_fields(fields: pl.DataFrame, id_column: str | None) -> pl.DataFrame | None:
@@ -165,7 +159,7 @@ def constant_fields(fields: pl.DataFrame, id_column: str | None) -> pl.DataFrame
 class FieldsByQuery:
     """The columns of a table that is read in blocks, as far as they may be fields of queries.
 
-    `query_fields` gets the same values as from the whole table, in about as much memory as the
+    `constant_fields` gets the same values as from the whole table, in about as much memory as the
     fields take: equal rows are kept once, and columns with several values per query are dropped.
     """
 
@@ -175,12 +169,10 @@ class FieldsByQuery:
         self._text: str | None = None
         self._columns: dict[str, pl.DataFrame] | None = None
         self._added: list[pl.DataFrame] = []
-        self.n_rows = 0
 
     def add(self, fields: pl.DataFrame, id_column: str | None) -> None:
         """Add the rows (query_id, …) of a block; `id_column` is their column in the input."""
         self._id_column = id_column
-        self.n_rows += fields.height
         if self._columns is None:
             self._columns = {name: fields.select("query_id", name) for name in fields.columns[1:]}
             self._text = frames.column(fields, frames.QUERY_TEXT)
@@ -363,10 +355,13 @@ def _warn(text: str) -> None:
     warnings.warn(KaratWarning(text), stacklevel=5)
 
 
-def list_columns(table: pl.DataFrame) -> dict[str, str]:
+def list_columns(
+    table: pl.DataFrame, has_one_row_per_query: Callable[[], bool] | None = None
+) -> dict[str, str]:
     """Return {key of a gold record: column} for the columns that hold lists, one row per query.
 
-    Such columns are used if no other column is gold, or next to one evidence text per query.
+    Such columns are used if no other column is gold, or next to one evidence text per query. If
+    the table is a part of a larger table, `has_one_row_per_query` is asked about that one.
     """
     relevant = frames.column(table, RELEVANT)
     evidence = frames.column(table, ("evidence", *EVIDENCE_LISTS))
@@ -377,14 +372,21 @@ def list_columns(table: pl.DataFrame) -> dict[str, str]:
         ids = frames.column(table, ("relevant", "relevant_ids", "expected_ids"))
         if ids is None or table[ids].dtype not in (pl.String, pl.List):
             return {}
-        return {"relevant": ids, "evidence": evidence} if _one_row_per_query(table) else {}
+        has_one_row = has_one_row_per_query or partial(are_distinct_queries, [table])
+        return {"relevant": ids, "evidence": evidence} if has_one_row() else {}
     columns = {"relevant": relevant, "evidence": evidence}
     return {key: name for key, name in columns.items() if name is not None}
 
 
-def _one_row_per_query(table: pl.DataFrame) -> bool:
-    name = frames.query_id_column(table) or frames.column(table, frames.QUERY_TEXT)
-    return name is not None and not table[name].is_duplicated().any()
+def are_distinct_queries(blocks: Iterable[pl.DataFrame]) -> bool:
+    """Return whether each query is in only one row of a table, which is given in blocks."""
+    ids = []
+    for block in blocks:
+        name = frames.query_id_column(block) or frames.column(block, frames.QUERY_TEXT)
+        if name is None:
+            return False
+        ids.append(block[name])
+    return not pl.concat(ids).is_duplicated().any()
 
 
 def require_gold_column(table: pl.DataFrame) -> None:

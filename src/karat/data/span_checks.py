@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,30 +74,61 @@ class OffsetExplanation:
 
 
 def explain_offsets(
-    spans: pl.DataFrame, unit: str, corpus: Corpus | None = None
+    tables: Iterable[pl.DataFrame], unit: str, corpus: Corpus | None = None
 ) -> OffsetExplanation | None:
-    """Return the likely cause if spans do not fit their texts, or None.
+    """Return the likely cause if the spans of one or more tables do not fit their texts, or None.
 
     Without a corpus, only the lengths of texts and spans are compared, so that there may be
     several causes.
     """
-    with_text = spans.filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
-    if corpus is not None:
-        with_text = with_text.filter(pl.col("doc_id").is_in(corpus.doc_ids.implode()))
-    if with_text.height < _LEAST_SPANS:
-        return None
     declared = Cause("declared", "", unit=unit)
-    counts = {cause: _count_fitting(with_text, cause, corpus) for cause in (declared, *CAUSES)}
+    counts, total = Counter[Cause](), 0
+    for spans in tables:
+        with_text = spans.filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
+        if corpus is not None:
+            with_text = with_text.filter(pl.col("doc_id").is_in(corpus.doc_ids.implode()))
+        total += with_text.height
+        for cause in (declared, *CAUSES):
+            counts[cause] += _count_fitting(with_text, cause, corpus)
+    if total < _LEAST_SPANS:
+        return None
     fitting = counts.pop(declared)
-    if fitting == with_text.height:
+    if fitting == total:
         return None
     best = max(counts.values())
-    if best <= fitting or best < _LEAST_SHARE * with_text.height:
+    if best <= fitting or best < _LEAST_SHARE * total:
         return None
-    causes = tuple(cause for cause, count in counts.items() if count == best)
+    causes = tuple(cause for cause in CAUSES if counts[cause] == best)
     if corpus is not None:
         causes = causes[:1]
-    return OffsetExplanation(causes, best, with_text.height)
+    return OffsetExplanation(causes, best, total)
+
+
+@dataclass(frozen=True)
+class WrongLengths:
+    """How many spans differ in length from their texts, and the first one by query id."""
+
+    count: int
+    query: str = ""
+    text: str = ""
+
+    @classmethod
+    def of(cls, spans: pl.DataFrame, unit: str) -> WrongLengths:
+        """Count the spans of a table that differ in length from their texts."""
+        lengths = pl.col("end") - pl.col("start")
+        differing = spans.filter(lengths != text_lengths(unit)).select("query_id", "text")
+        if not differing.height:
+            return cls(0)
+        return cls(differing.height, *differing.row(differing["query_id"].arg_min() or 0))
+
+    @classmethod
+    def merged(cls, parts: Iterable[WrongLengths]) -> WrongLengths:
+        """Return the counts of all parts of a table."""
+        nonzero = [part for part in parts if part.count]
+        if not nonzero:
+            return cls(0)
+        first = min(nonzero, key=lambda part: part.query)
+        return replace(first, count=sum(part.count for part in nonzero))
 
 
 def _count_fitting(spans: pl.DataFrame, cause: Cause, corpus: Corpus | None) -> int:
@@ -128,6 +160,14 @@ def _fits(document: str, offsets: Sequence[int], text: str, unit: str) -> bool:
     return _is_at(text, document, start, end)
 
 
+@dataclass(frozen=True)
+class Fault:
+    """A row with invalid offsets, and the kind of its fault."""
+
+    kind: str
+    row: Row
+
+
 @dataclass(frozen=True, eq=False)
 class LocatedRows:
     """A table with offsets in code points, and the rows with invalid offsets by kind of fault.
@@ -143,6 +183,16 @@ class LocatedRows:
         """For each row, whether it has a fault of any kind."""
         faulty: Flags = np.logical_or.reduce(list(self.faults.values()))
         return faulty
+
+    @property
+    def first_fault(self) -> Fault | None:
+        """The first fault of the first faulty query by id."""
+        if not self.faults or not self.faulty.any():
+            return None
+        rows = pl.Series(np.flatnonzero(self.faulty))
+        index = rows[self.table["query_id"].gather(rows).arg_min() or 0]
+        kind = next(kind for kind, is_faulty in self.faults.items() if is_faulty[index])
+        return Fault(kind, self.table.row(index, named=True))
 
 
 def locate_rows(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
@@ -183,21 +233,25 @@ def locate_rows(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
 def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -> pl.DataFrame:
     """Return a table with offsets in code points, or raise an error for the first faulty query."""
     located = locate_rows(table, corpus, unit)
-    if not located.faults or not located.faulty.any():
-        return located.table
-    faulty = pl.Series(np.flatnonzero(located.faulty))
-    index = faulty[table["query_id"].gather(faulty).arg_min() or 0]
-    kind = next(kind for kind, is_faulty in located.faults.items() if is_faulty[index])
-    row = table.row(index, named=True)
-    problem, row_hint = describe_fault(kind, row, corpus, unit)
+    if (fault := located.first_fault) is not None:
+        raise fault_error(fault, [table], corpus, unit, field)
+    return located.table
+
+
+def fault_error(
+    fault: Fault, tables: Iterable[pl.DataFrame], corpus: Corpus, unit: str, field: str
+) -> InputError:
+    """Return the error for the first fault of a table, which may be given as several parts."""
+    row = fault.row
+    problem, row_hint = describe_fault(fault.kind, row, corpus, unit)
     hints = [row_hint, "run `karat validate` for a list of all problems"]
-    if kind != "unknown-document" and "text" in table.columns:
-        explanation = explain_offsets(table, unit, corpus)
+    if fault.kind != "unknown-document" and "text" in row:
+        explanation = explain_offsets(tables, unit, corpus)
         if explanation is not None:
             hints = [str(explanation), explanation.hint]
     doc_id = row.get("doc_id")
     document = "" if doc_id is None else f"document {doc_id!r}, "
-    raise InputError(
+    return InputError(
         f"query {row['query_id']!r}, {document}[{row['start']}, {row['end']}): {problem}",
         field=field,
         hint="; ".join(filter(None, hints)),

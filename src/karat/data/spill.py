@@ -77,18 +77,21 @@ class SpillFolder:
             raise _spill_error(error, parent) from error
         self._n_tables = 0
 
-    def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int) -> None:
-        """Write the rows of a table to the files of their parts, numbered from 0."""
+    def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int, name: str = "rows") -> None:
+        """Write the rows of a table to the files of their parts, numbered from 0.
+
+        Tables with different names are read separately.
+        """
         try:
             for number, rows in _divided(table, part, n_parts):
-                rows.write_ipc(self.path / f"{number:06}-{self._n_tables:06}.arrow")
+                rows.write_ipc(self.path / f"{number:06}-{name}-{self._n_tables:06}.arrow")
         except Exception as error:
             raise _spill_error(error, self.path) from error
         self._n_tables += 1
 
-    def part(self, number: int) -> pl.DataFrame | None:
+    def part(self, number: int, name: str = "rows") -> pl.DataFrame | None:
         """Return the rows of a part, in the order in which they were added."""
-        paths = sorted(self.path.glob(f"{number:06}-*.arrow"))
+        paths = sorted(self.path.glob(f"{number:06}-{name}-*.arrow"))
         if not paths:
             return None
         return pl.concat([pl.read_ipc(path) for path in paths], how="diagonal")

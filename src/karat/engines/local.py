@@ -25,7 +25,6 @@ from karat.data.gold_source import PartitionedGold, open_gold
 from karat.data.list_cut import ListCut
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.data.span_checks import explain_offsets, text_lengths
 from karat.data.spill import remove_leftovers
 from karat.engines.batches import Batches, PartitionedBatches
 from karat.engines.parts import (
@@ -47,7 +46,7 @@ from karat.engines.spark import SparkRun
 from karat.engines.table_store import TableStore
 from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
-from karat.match.gold_index import PreparedGold, PreparedParts, are_hashes, warn_of_repeats
+from karat.match.gold_index import PreparedGold, PreparedParts, warn_of_repeats
 from karat.match.id_overlap import (
     DocumentIds,
     Overlap,
@@ -55,7 +54,7 @@ from karat.match.id_overlap import (
     document_overlap,
     with_renamed_documents,
 )
-from karat.match.spans import relevant_spans, require_code_points
+from karat.match.spans import require_code_points
 from karat.match.text import Matching
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
 from karat.measures.families import (
@@ -105,6 +104,18 @@ class ScoredRun:
     def name(self) -> str | None:
         """The name in the header of the run."""
         return self.facts.header.name
+
+    @property
+    def too_large(self) -> str | None:
+        """Whether gold or the run is larger than the memory limit, so that lists are not kept."""
+        if not self.session.has_whole_gold:
+            return "gold"
+        return "the run" if self.source.is_large else None
+
+    @property
+    def fitting_share(self) -> float:
+        """About what share of gold and of the run fits into the memory limit."""
+        return min(self.source.fitting_share, self.session.prepared.fitting_share)
 
 
 class LocalSession:
@@ -163,24 +174,23 @@ class LocalSession:
         with _located_errors(path_of(gold)):
             _require_gold(self.prepared, plan)
         if plan.compares_documents and self.corpus is None:
-            _warn_of_wrong_lengths(self.gold)
+            _warn_of_wrong_lengths(self.prepared)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
     @property
     def has_whole_gold(self) -> bool:
-        """Whether the judgments of gold are in memory."""
+        """Whether the rows of gold are in memory, and not only its queries."""
         return not isinstance(self.prepared, PreparedParts)
 
     @cached_property
     def document_ids(self) -> DocumentIds:
         """The document ids of the spans of gold."""
-        return DocumentIds.of(relevant_spans(self.gold)["doc_id"])
+        require_code_points(self.gold)
+        return DocumentIds.of(self.prepared.span_documents)
 
     def gold_of(self, query_ids: Collection[str]) -> Gold:
         """Return the gold of some queries."""
-        if isinstance(self.prepared, PreparedParts):
-            return self.prepared.only(query_ids)
-        return self.gold.only(*query_ids)
+        return self.prepared.only(query_ids)
 
     def only(self, measures: Iterable[Measure]) -> LocalSession:
         """Return a copy of this session, restricted to the given measures."""
@@ -253,7 +263,7 @@ class LocalSession:
             or self.plan.chunks is not None
             or self.settings.score_threshold is not None
             or self.plan.families != {RANK.name}
-            or self._gold_has_hashes
+            or self.prepared.has_hashes
         )
 
     def facts(self, engine: Engine) -> RunFacts:
@@ -276,7 +286,7 @@ class LocalSession:
         if facts is not None and self._lacks_ids(facts):
             frames.Hashed(items=True).warn("the run")
         if EVIDENCE.name in self.plan.families:
-            self.prepared.evidence(self.plan.matching or Matching())  # warns of empty texts
+            self.prepared.check_evidence(self.plan.matching or Matching())
         place = source.path or name
         if facts is not None:
             place = place or facts.header.name
@@ -308,7 +318,8 @@ class LocalSession:
             if facts is None:
                 facts = merged_facts(result.facts for result in results)
                 self._refuse_failures(facts, source.path or name or facts.header.name)
-            table = self._merged_table(store, results, facts)
+            with _located_errors(source.path or name or facts.header.name):
+                table = self._merged_table(store, results, facts)
         readings = results[0].readings if keeps_readings else {}
         return ScoredRun(
             session,
@@ -393,15 +404,7 @@ class LocalSession:
         """Return whether gold and run have texts but no ids, so that hashes of texts are used."""
         if not self._compares_ids or facts.has_dicts or "item_id" in facts.schema:
             return False
-        return facts.has_complete("text") and self._gold_has_hashes
-
-    @cached_property
-    def _gold_has_hashes(self) -> bool:
-        """Whether all ids of gold are hashes of texts."""
-        if isinstance(self.prepared, PreparedParts):
-            return self.prepared.has_hashes
-        ids = self.gold.judgments["item_id"]
-        return bool(ids.len()) and are_hashes(ids)
+        return facts.has_complete("text") and self.prepared.has_hashes
 
     def _with_chunks_renamed(self) -> Plan:
         """Return the plan with the document ids of gold in its chunks."""
@@ -413,9 +416,9 @@ class LocalSession:
 
 
 def _prepared(gold: Gold | PartitionedGold, corpus: Corpus | None) -> PreparedGold:
-    if isinstance(gold, PartitionedGold):
-        return PreparedParts(gold)
-    return PreparedGold(gold if corpus is None else gold.in_code_points(corpus))
+    if corpus is not None:
+        gold = gold.in_code_points(corpus)
+    return PreparedParts(gold) if isinstance(gold, PartitionedGold) else PreparedGold(gold)
 
 
 def _order(failure: PartError) -> tuple[int, str]:
@@ -456,20 +459,17 @@ def _ids_are_doubtful(counts: dict[str, int]) -> bool:
     return not relevant or 2 * retrieved < relevant
 
 
-def _warn_of_wrong_lengths(gold: Gold) -> None:
+def _warn_of_wrong_lengths(gold: PreparedGold) -> None:
     """Warn if spans of gold and their texts differ in length, since offsets must be wrong."""
-    spans = gold.spans
-    assert spans is not None
-    differing = spans.filter(pl.col("end") - pl.col("start") != text_lengths(gold.offsets))
-    if not differing.height:
+    wrong = gold.wrong_lengths
+    if not wrong.count:
         return
-    query, text = differing.select("query_id", "text").row(0)
-    explanation = explain_offsets(spans, gold.offsets)
+    explanation = gold.explain_offsets()
     cause = "" if explanation is None else f"\n  {explanation}; {explanation.hint}"
     warnings.warn(
         KaratWarning(
-            f"offsets and text of {counted(differing.height, 'span')} of gold differ in length, "
-            f"such as {_short(text)!r} of query {query!r}; `karat validate` lists them{cause}"
+            f"offsets and text of {counted(wrong.count, 'span')} of gold differ in length, such as "
+            f"{_short(wrong.text)!r} of query {wrong.query!r}; `karat validate` lists them{cause}"
         ),
         stacklevel=4,
     )

@@ -39,8 +39,7 @@ class LoadedRun:
         if scores.scored_run is None:
             return None
         source, session = scores.scored_run.source, scores.scored_run.session
-        if query_ids is None and (source.is_large or not session.has_whole_gold):
-            what = "the run" if session.has_whole_gold else "gold"
+        if query_ids is None and (what := scores.scored_run.too_large):
             warnings.warn(
                 KaratWarning(
                     f"ranked lists and texts of run {scores.name!r} are not shown, because {what} "

@@ -216,9 +216,9 @@ class Scores(Result):
     @property
     def _evidence(self) -> EvidenceMatches:
         readings = {} if self.scored_run is None else self.scored_run.readings
-        if self.scored_run is not None and self.scored_run.source.is_large:
+        if self.scored_run is not None and (what := self.scored_run.too_large):
             raise InputError(
-                "evidence matches are not kept for a run that is larger than the memory limit",
+                f"evidence matches are not kept, because {what} is larger than the memory limit",
                 field="matches",
                 hint="raise the limit (memory=), or evaluate the queries of interest alone",
             )

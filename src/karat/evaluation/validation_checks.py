@@ -306,7 +306,7 @@ def span_findings(
     finder: Finder, spans: pl.DataFrame, corpus: Corpus | None, unit: str
 ) -> Iterator[Finding]:
     """Yield spans of gold with wrong offsets, empty or blank spans, and overlaps."""
-    explanation = explain_offsets(spans, unit, corpus)
+    explanation = explain_offsets([spans], unit, corpus)
     if explanation is not None:
         yield Finding(
             "systematic-offsets",

@@ -17,8 +17,9 @@ from karat.arrays import Flags, Ints
 from karat.data.frames import GENERATED_ID, LARGEST_GRADE
 from karat.data.gold import Gold
 from karat.data.gold_source import PartitionedGold
-from karat.data.gold_tables import NO_EVIDENCE
+from karat.data.gold_tables import NO_EVIDENCE, NO_SPANS
 from karat.data.ranking import QuerySegments
+from karat.data.span_checks import OffsetExplanation, WrongLengths, explain_offsets
 from karat.errors import InputError, KaratWarning, counted, for_example
 from karat.match.align import all_distinct, pair_hashes, query_numbers
 from karat.match.hashed_ids import HashedIds
@@ -26,6 +27,10 @@ from karat.match.hits import Alternatives, RankedRows, ideal_rows
 
 if TYPE_CHECKING:
     from karat.match.text import Matching
+
+
+GOLD_SPANS = pl.col("grade") > 0
+"""Selects the spans that should be found; as with items, spans of grade 0 are not selected."""
 
 
 class PreparedGold:
@@ -53,11 +58,41 @@ class PreparedGold:
         """The number of each query, by id."""
         return dict(zip(self.query_ids.to_list(), range(self.query_ids.len()), strict=True))
 
+    def only(self, query_ids: Iterable[str]) -> Gold:
+        """Return the gold of some queries."""
+        return self.gold.only(*query_ids)
+
+    @property
+    def fitting_share(self) -> float:
+        """About what share of gold fits into the memory limit."""
+        return 1.0
+
+    def equals(self, other: PreparedGold) -> bool:
+        """Return whether the rows of both are equal, and in the same order."""
+        if self.gold is other.gold:
+            return True
+        tables = [
+            (prepared.gold.judgments, prepared.gold.spans, prepared.gold.evidence)
+            for prepared in (self, other)
+        ]
+        return not isinstance(other, PreparedParts) and all(map(_are_equal, *tables))
+
     @cached_property
     def judged(self) -> Flags:
         """Which queries have a list of judgments, even an empty one."""
         flags: Flags = self.query_ids.is_in(self.gold.query_ids_judged.implode()).to_numpy()
         return flags
+
+    @property
+    def has_judgments(self) -> bool:
+        """Whether a query has a list of judgments, even an empty one."""
+        return bool(self.judged.any())
+
+    @cached_property
+    def has_hashes(self) -> bool:
+        """Whether there are judgments, and all of their ids are hashes of texts."""
+        item_ids = self.gold.judgments["item_id"]
+        return bool(item_ids.len()) and _are_hashes(item_ids)
 
     @cached_property
     def unanswerable(self) -> Flags:
@@ -80,10 +115,16 @@ class PreparedGold:
         A text is empty if nothing is left after normalisation. A warning counts the empty texts,
         once for each way to normalise.
         """
-        key = matching.casefold, matching.nfkc, matching.zero_width
+        key = _normalization(matching)
         if key not in self._evidence:
-            self._evidence[key] = _nonempty_evidence(self.gold, matching)
+            evidence, empty = _split_evidence(self.gold, matching)
+            _warn_of_empty_texts(empty["query_id"])
+            self._evidence[key] = evidence.sort("query_id", "text")
         return self._evidence[key]
+
+    def check_evidence(self, matching: Matching) -> None:
+        """Warn of empty evidence texts, once for each way to normalise."""
+        self.evidence(matching)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -111,6 +152,20 @@ class PreparedGold:
     def contradictions(self) -> pl.DataFrame:
         """The queries without an answer that still have something to find."""
         return self.gold.unanswerable_with_gold
+
+    @property
+    def span_documents(self) -> pl.Series:
+        """The distinct ids of the documents of all spans that should be found."""
+        return _spans(self.gold).filter(GOLD_SPANS)["doc_id"].unique()
+
+    @property
+    def wrong_lengths(self) -> WrongLengths:
+        """The spans that differ in length from their texts."""
+        return WrongLengths.of(_spans(self.gold), self.gold.offsets)
+
+    def explain_offsets(self) -> OffsetExplanation | None:
+        """Return the likely cause if spans differ in length from their texts, or None."""
+        return explain_offsets([_spans(self.gold)], self.gold.offsets)
 
     @cached_property
     def alternatives(self) -> Alternatives | None:
@@ -186,29 +241,17 @@ class PreparedGold:
 
 
 class PreparedParts(PreparedGold):
-    """Gold in parts of whole queries, whose judgments are in temporary files.
+    """Gold in parts of whole queries, whose rows are in temporary files.
 
-    It has what is known about the whole gold. The judgments are only in its parts.
+    It has what is known about the whole gold. The rows are only in its parts.
     """
 
     def __init__(self, gold: PartitionedGold) -> None:
-        super().__init__(gold.queries)
+        super().__init__(gold.outline)
         self._parts = gold
         self._facts = [_GoldFacts.of(part) for part in self.parts()]
-        self.has_hashes = all(part.has_hashes for part in self._facts)
-        """Whether all ids are hashes of texts."""
-
-    @property
-    def repeats(self) -> int:
-        """How many judgments repeat one of the same query and item."""
-        return sum(part.repeats for part in self._facts)
-
-    @property
-    def contradictions(self) -> pl.DataFrame:
-        """The queries without an answer that still have something to find."""
-        return pl.concat([part.contradictions for part in self._facts]).sort(
-            "query_id", maintain_order=True
-        )
+        self._checked: set[tuple[bool, ...]] = set()
+        """The ways to normalise for which empty evidence texts were counted."""
 
     @property
     def n_parts(self) -> int:
@@ -227,17 +270,69 @@ class PreparedParts(PreparedGold):
         """Return the gold of some queries."""
         return self._parts.only(*query_ids)
 
-    @cached_property
-    def judged(self) -> Flags:
-        """Which queries have a list of judgments, even an empty one."""
-        judged = self._parts.query_ids_judged
-        flags: Flags = self.query_ids.is_in(judged.implode()).to_numpy()
-        return flags
+    @property
+    def fitting_share(self) -> float:
+        """About what share of gold fits into the memory limit."""
+        return self._parts.fitting_share
+
+    def equals(self, other: PreparedGold) -> bool:
+        """Return whether both have the same number of parts, with equal rows."""
+        if self.gold is other.gold:
+            return True
+        if not isinstance(other, PreparedParts) or self.n_parts != other.n_parts:
+            return False
+        return all(map(PreparedGold.equals, self.parts(), other.parts()))
+
+    @property
+    def has_judgments(self) -> bool:
+        """Whether a query has a list of judgments, even an empty one."""
+        return any(facts.has_judgments for facts in self._facts)
+
+    @property
+    def has_hashes(self) -> bool:
+        """Whether there are judgments, and all of their ids are hashes of texts."""
+        of_parts = [facts.has_hashes for facts in self._facts if facts.has_items]
+        return bool(of_parts) and all(of_parts)
+
+    @property
+    def repeats(self) -> int:
+        """How many judgments repeat one of the same query and item."""
+        return sum(facts.repeats for facts in self._facts)
+
+    @property
+    def contradictions(self) -> pl.DataFrame:
+        """The queries without an answer that still have something to find."""
+        return pl.concat([facts.contradictions for facts in self._facts]).sort(
+            "query_id", maintain_order=True
+        )
 
     @cached_property
     def largest_grade(self) -> int:
         """The highest grade of all judgments, at least 1."""
-        return max(part.largest_grade for part in self._facts)
+        return max(facts.largest_grade for facts in self._facts)
+
+    @property
+    def span_documents(self) -> pl.Series:
+        """The distinct ids of the documents of all spans that should be found."""
+        return pl.concat([facts.span_documents for facts in self._facts]).unique()
+
+    @property
+    def wrong_lengths(self) -> WrongLengths:
+        """The spans that differ in length from their texts."""
+        return WrongLengths.merged(facts.wrong_lengths for facts in self._facts)
+
+    def explain_offsets(self) -> OffsetExplanation | None:
+        """Return the likely cause if spans differ in length from their texts, or None."""
+        tables = (_spans(part.gold) for part in self.parts())
+        return explain_offsets(tables, self.gold.offsets)
+
+    def check_evidence(self, matching: Matching) -> None:
+        """Warn of empty evidence texts, once for each way to normalise."""
+        if _normalization(matching) in self._checked:
+            return
+        self._checked.add(_normalization(matching))
+        empty = [_split_evidence(part.gold, matching)[1]["query_id"] for part in self.parts()]
+        _warn_of_empty_texts(pl.concat(empty))
 
     @cached_property
     def relevant_ids(self) -> pl.Series | HashedIds:
@@ -245,7 +340,7 @@ class PreparedParts(PreparedGold):
         return HashedIds(self._relevant_ids_of_parts)
 
     def _relevant_ids_of_parts(self) -> Iterator[pl.Series]:
-        has_relevant = any(part.has_relevant for part in self._facts)
+        has_relevant = any(facts.has_relevant for facts in self._facts)
         for part in self.parts():
             judgments = part.gold.judgments
             if has_relevant:
@@ -255,23 +350,31 @@ class PreparedParts(PreparedGold):
 
 @dataclass(frozen=True)
 class _GoldFacts:
-    """What is known about gold apart from its judgments, for one part."""
+    """What is known about gold apart from its rows, for one part."""
 
-    repeats: int
+    has_judgments: bool
+    has_items: bool
     has_hashes: bool
-    largest_grade: int
     has_relevant: bool
+    repeats: int
+    largest_grade: int
     contradictions: pl.DataFrame
+    span_documents: pl.Series
+    wrong_lengths: WrongLengths
 
     @classmethod
     def of(cls, part: PreparedGold) -> _GoldFacts:
         judgments = part.gold.judgments
         return cls(
-            part.repeats,
-            are_hashes(judgments["item_id"]),
-            part.largest_grade,
+            part.has_judgments,
+            judgments.height > 0,
+            part.has_hashes,
             bool((judgments["grade"] > 0).any()),
+            part.repeats,
+            part.largest_grade,
             part.contradictions,
+            part.span_documents,
+            part.wrong_lengths,
         )
 
 
@@ -362,21 +465,37 @@ def _query_numbers(query_ids: pl.Series, ids: pl.Series) -> Ints:
     return np.where(is_there, position.to_numpy().astype(np.int64), -1)
 
 
-def _nonempty_evidence(gold: Gold, matching: Matching) -> pl.DataFrame:
+def _are_equal(table: pl.DataFrame | None, other: pl.DataFrame | None) -> bool:
+    return table is other if table is None or other is None else table.equals(other)
+
+
+def _spans(gold: Gold) -> pl.DataFrame:
+    return NO_SPANS if gold.spans is None else gold.spans
+
+
+def _normalization(matching: Matching) -> tuple[bool, ...]:
+    """Return the options that decide how texts are normalised."""
+    return matching.casefold, matching.nfkc, matching.zero_width
+
+
+def _split_evidence(gold: Gold, matching: Matching) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the evidence texts, and those of which nothing is left after normalisation."""
     evidence = NO_EVIDENCE if gold.evidence is None else gold.evidence
     texts = evidence["text"].to_list()
     nonempty = pl.Series([matching.normalize(text) != "" for text in texts], dtype=pl.Boolean)
-    if not nonempty.all():
-        n_empty = int((~nonempty).sum())
-        first = evidence.filter(~nonempty)["query_id"][0]
+    return evidence.filter(nonempty), evidence.filter(~nonempty)
+
+
+def _warn_of_empty_texts(query_ids: pl.Series) -> None:
+    """Warn of empty evidence texts, given the query of each."""
+    if n_empty := query_ids.len():
         warnings.warn(
             KaratWarning(
                 f"ignored {counted(n_empty, 'empty evidence text')}"
-                f"{for_example(n_empty, f'query {first!r}')}"
+                f"{for_example(n_empty, f'query {query_ids.min()!r}')}"
             ),
-            stacklevel=2,
+            stacklevel=3,
         )
-    return evidence.filter(nonempty).sort("query_id", "text")
 
 
 def _hash_column(table: pl.DataFrame) -> pl.Series:
@@ -384,7 +503,7 @@ def _hash_column(table: pl.DataFrame) -> pl.Series:
     return pair_hashes(table["item_id"], query, np.ones(query.size, np.int64))
 
 
-def are_hashes(item_ids: pl.Series) -> bool:
+def _are_hashes(item_ids: pl.Series) -> bool:
     """Return whether all ids are hashes of texts."""
     is_hash = f"^{GENERATED_ID}$"
     return bool(item_ids.head(100).str.contains(is_hash).all()) and bool(

@@ -15,13 +15,10 @@ from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.align import query_and_rank, query_numbers, with_chunk_columns
-from karat.match.gold_index import PreparedGold
+from karat.match.gold_index import GOLD_SPANS, PreparedGold
 from karat.match.hits import RankedRows
 from karat.match.span_intervals import Intervals, added_characters, overlaps
 from karat.match.targets import Targets
-
-GOLD_SPANS = pl.col("grade") > 0
-"""Selects the spans that should be found; as with items, spans of grade 0 are not selected."""
 
 
 @dataclass(frozen=True)

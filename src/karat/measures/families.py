@@ -139,7 +139,7 @@ class Family:
     def is_in(self, gold: PreparedGold) -> bool:
         """Return whether gold of this kind is present."""
         if self.is_graded:  # the table of judgments is never None, only empty
-            return bool(gold.judged.any())
+            return gold.has_judgments
         return self.table(gold.gold) is not None
 
     @property

@@ -43,9 +43,10 @@ class Format:
     read_run_pieces: Callable[[DataFile], Iterator[RunPiece]] | None = None
     """Reads a run piece by piece; None if the file has to be read as a whole."""
     read_gold_pieces: Callable[[DataFile], Iterator[Gold]] | None = None
-    """Reads judgments piece by piece; None if the file has to be read as a whole.
+    """Reads gold piece by piece; None if the file has to be read as a whole.
 
-    A query may be in several pieces. It raises `NotInPiecesError` for anything but judgments.
+    A query may be in several pieces; the last piece has the texts and fields of all queries. It
+    raises `NotInPiecesError` for a file that cannot be read in pieces.
     """
 
 

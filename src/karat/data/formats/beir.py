@@ -6,7 +6,6 @@ The corpus in the same folder is not part of gold and is never opened here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -87,7 +86,7 @@ def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
     query_ids: set[str] = set()
     for piece in table_files.TSV.read_gold_pieces(source):
         query_ids.update(piece.query_ids)
-        yield replace(piece, query_data=None, name=_folder(source).name, recognised={})
+        yield Gold(piece.judgments, name=_folder(source).name)
     yield Gold(query_data=_query_data(source, sorted(query_ids)), name=_folder(source).name)
 
 

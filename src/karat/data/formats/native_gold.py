@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import IO, Annotated, Any
@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import NotInPiecesError, WriteReport
+from karat.data.formats.base import WriteReport
 from karat.data.formats.json_lines import (
     DECODE_HINT,
     Header,
@@ -67,6 +67,8 @@ RESERVED_KEYS = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias i
 """All keys with a meaning in a line of gold; a field of the queries cannot have such a name."""
 
 
+RecordBlock = tuple[Numbered[Any], MakeError]
+"""Numbered records, and the function that makes their errors."""
 Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
 
 
@@ -110,36 +112,74 @@ def read_gold(source: DataFile, refuse: Refuse = raise_error) -> Gold:
 
 def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
     """Read native gold block by block; every query is on one line."""
-    blocks = numbered_blocks(source)
-    header, lines, _ = header_of(next(blocks), source, "gold")
+    header, _, _ = header_of(next(numbered_blocks(source)), source, "gold")
+
+    def read_blocks() -> Iterator[RecordBlock]:
+        blocks = numbered_blocks(source)
+        _, first, _ = header_of(next(blocks), source, "gold")
+        for lines in chain([first], blocks):
+            yield _records(lines, source), source.error
+
+    n_queries = 0
+    for piece in pieces_of_records(read_blocks, header):
+        n_queries += 0 if piece.query_data is None else piece.query_data.height
+        yield replace(piece, recognised=source.columns.in_their_names(piece.recognised))
+    if not n_queries:
+        read_gold(source)  # raises the error for a file without queries
+
+
+def pieces_of_records(
+    read_blocks: Callable[[], Iterator[RecordBlock]], header: Header
+) -> Iterator[Gold]:
+    """Yield the gold of each block of records, and then the texts and fields of all queries.
+
+    The blocks are read again if a field has values of several types.
+    """
     query_ids, names, hashed = dict[str, None](), dict[str, None](), Hashed()
     fields: list[pl.DataFrame] = []
-    for block in chain([lines], blocks):
-        rows = _GoldRows(source.error, raise_error, query_ids, hashed)
-        for number, record in _records(block, source):
+    for records, error in read_blocks():
+        rows = _GoldRows(error, raise_error, query_ids, hashed)
+        for number, record in records:
             rows.add(number, record)
         gold = rows.to_gold(header)
-        if gold.spans is not None or gold.evidence is not None or gold.any_of is not None:
-            raise NotInPiecesError
-        names |= dict.fromkeys(rows.field_names)
         assert gold.query_data is not None, "native gold has a table of queries"
+        names |= dict.fromkeys(rows.field_names)
         fields.append(gold.query_data)
-        recognised = source.columns.in_their_names(gold.recognised)
-        yield replace(gold, query_data=None, recognised=recognised)
-    if not query_ids:
-        read_gold(source)  # raises the error for a file without queries
+        yield replace(gold, query_data=None)
     _warn_of_fields(names, header)
     hashed.warn("gold")
-    yield Gold(query_data=_joined_fields(fields, names), name=header.name)
+    mixed = _fields_of_several_types(fields)
+    table = pl.concat([table.drop(mixed, strict=False) for table in fields], how="diagonal")
+    if mixed:
+        table = table.join(_read_fields(mixed, read_blocks), on="query_id", how="left")
+    yield Gold(
+        query_data=table.select("query_id", *(name for name in names if name in table.columns)),
+        offsets=header.offsets,
+        name=header.name,
+        settings=header.settings,
+    )
 
 
-def _joined_fields(tables: list[pl.DataFrame], names: Iterable[str]) -> pl.DataFrame:
-    """Return the fields of all queries, in the order in which the fields occur in the file."""
-    try:
-        table = pl.concat(tables, how="diagonal")
-    except pl.exceptions.PolarsError as error:  # a field has several types
-        raise NotInPiecesError from error
-    return table.select("query_id", *(name for name in names if name in table.columns))
+def _fields_of_several_types(tables: Iterable[pl.DataFrame]) -> list[str]:
+    types: dict[str, set[pl.DataType]] = {}
+    for table in tables:
+        for name, dtype in table.schema.items():
+            types.setdefault(name, set()).add(dtype)
+    return [name for name in types if len(types[name]) > 1]
+
+
+def _read_fields(
+    names: Iterable[str], read_blocks: Callable[[], Iterator[RecordBlock]]
+) -> pl.DataFrame:
+    """Read some of the fields of all queries; values of several types become text."""
+    queries: dict[str, dict[str, Any]] = {}
+    for records, error in read_blocks():
+        rows = _GoldRows(error, raise_error)
+        for number, record in records:
+            rows.add(number, record)
+        for query, fields in rows.queries.items():
+            queries[query] = {name: fields.get(name) for name in names}
+    return queries_table(queries)
 
 
 def _records(lines: Numbered[bytes], source: DataFile) -> Iterator[tuple[int, Any]]:
@@ -162,8 +202,13 @@ def gold_of_records(
     error: MakeError = record_error,
 ) -> Gold:
     """Convert native records, dicts like the lines of a native file, to gold."""
-    numbered = ((number, _with_text_keys(record)) for number, record in enumerate(records, 1))
-    return _gold(numbered, Header(1, "gold", name), error, refuse)
+    return _gold(numbered_records(records), Header(1, "gold", name), error, refuse)
+
+
+def numbered_records(records: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield records with their numbers, from 1."""
+    for number, record in enumerate(records, 1):
+        yield number, _with_text_keys(record)
 
 
 def _with_text_keys(record: Any) -> Any:

@@ -88,15 +88,8 @@ def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> lis
     return [DataFile(file, columns) for file in paths]
 
 
-def combined_queries(parts: Sequence[Gold]) -> pl.DataFrame:
-    """Return the queries of several files; the first file with a query has its fields."""
-    return _combine([part.queries for part in parts]).unique(
-        "query_id", keep="first", maintain_order=True
-    )
-
-
 def gold_pieces(file: DataFile, name: str | None) -> Iterator[Gold]:
-    """Yield the judgments of a file in pieces; the last one has the fields of all queries.
+    """Yield the gold of a file in pieces; the last one has the fields of all queries.
 
     A `NotInPiecesError` is raised if the file has to be read as a whole.
     """
@@ -170,13 +163,22 @@ def read_gold(
 
 def gold_from(files: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Gold:
     """Read gold from files, each in its format, and combine it."""
-    parts = [fmt.read_gold(file) for file, fmt in zip(files, formats, strict=True)]
+    return combined_gold(
+        [fmt.read_gold(file) for file, fmt in zip(files, formats, strict=True)], path
+    )
+
+
+def combined_gold(parts: list[Gold], path: str | os.PathLike[str]) -> Gold:
+    """Combine the gold of several files."""
     if len(parts) == 1:
         return parts[0]
     judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
-        query_data=combined_queries(parts),
+        # The first file with a query has its fields.
+        query_data=_combine([part.queries for part in parts]).unique(
+            "query_id", keep="first", maintain_order=True
+        ),
         empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),
         spans=_combine_existing([part.spans for part in parts]),
         empty_spans=[query for part in parts for query in part.empty_spans],

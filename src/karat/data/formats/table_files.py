@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -42,10 +42,12 @@ from karat.data.formats.base import (
     warn_of_gold_losses,
     warn_of_run_losses,
 )
+from karat.data.formats.json_lines import Header
+from karat.data.formats.native_gold import RecordBlock, numbered_records, pieces_of_records
 from karat.data.formats.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.frames import RESULT_COLUMNS
-from karat.data.gold import Gold, gold_of_table, judgments_of_block
-from karat.data.gold_tables import TEXT_COLUMNS, FieldsByQuery
+from karat.data.gold import Gold, checked_gold_columns, gold_of_table, gold_with_fields
+from karat.data.gold_tables import TEXT_COLUMNS, FieldsByQuery, are_distinct_queries, list_columns
 from karat.data.ranking import ranked_by_rank
 from karat.data.run import Run, run_of_table, unranked_run_of_table
 from karat.errors import InputError
@@ -472,9 +474,14 @@ def _text_bytes(values: pl.Series) -> int:
 def _binary_blocks(
     name: str, scan: Callable[[Path], pl.LazyFrame]
 ) -> Callable[[DataFile], Iterator[LocatedTable]]:
-    """Return the function that reads a Parquet or Arrow file on disk in blocks of rows."""
+    """Return the function that reads a Parquet or Arrow file in blocks of rows.
+
+    It raises a `NotInPiecesError` for a file that is compressed, and for an Arrow stream.
+    """
 
     def blocks_of(source: DataFile) -> Iterator[LocatedTable]:
+        if not is_seekable(source):
+            raise NotInPiecesError
         with damage_as_input_error(source, name):
             table = scan(source.path)
             n_rows = table.select(pl.len()).collect().item()
@@ -497,7 +504,6 @@ def _binary_blocks(
     return blocks_of
 
 
-_BINARY_NAMES = ("parquet", "arrow")
 _OBJECT_EXPANSION = 16
 """How many times as large as a column of lists its Python objects are."""
 _MOST_ROWS = 1 << 20
@@ -569,12 +575,6 @@ def _format(
         if not n_rows:
             read_run(source)  # raises the error for a table without rows
 
-    def read_gold_pieces(source: DataFile) -> Iterator[Gold]:
-        if name in _BINARY_NAMES and not is_seekable(source):
-            raise NotInPiecesError
-        blocks = map(partial(_in_our_names, source), read_blocks(source))
-        yield from _gold_pieces(source, blocks)
-
     def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         table = gold_table(gold, target, is_unsupported)
         write(table, file)
@@ -599,26 +599,64 @@ def _format(
         write_gold=write_gold,
         write_run=write_run,
         read_run_pieces=read_run_pieces,
-        read_gold_pieces=read_gold_pieces,
+        read_gold_pieces=partial(_gold_pieces, read_blocks=read_blocks),
     )
 
 
-def _gold_pieces(source: DataFile, blocks: Iterator[LocatedTable]) -> Iterator[Gold]:
-    """Yield the judgments of each block, and then the fields of all queries."""
-    fields, first = FieldsByQuery(), None
+def _gold_pieces(
+    source: DataFile, read_blocks: Callable[[DataFile], Iterator[LocatedTable]]
+) -> Iterator[Gold]:
+    """Yield the gold of each block, and then the texts and fields of all queries."""
+
+    def blocks_with_rows() -> Iterator[LocatedTable]:
+        names_line = None
+        for block, locate, line in map(partial(_in_our_names, source), read_blocks(source)):
+            names_line = line if names_line is None else names_line
+            located = block, locate, names_line
+            if block.height:
+                yield convert_table(checked_gold_columns, located, source), *located[1:]
+
+    blocks = blocks_with_rows()
+    first = next(blocks, None)
+    # Reading it as a whole raises the error for a table without rows.
+    if first is None or frames.has_ragas_columns(first[0].columns):
+        raise NotInPiecesError
+    tables = (table for table, *_ in blocks_with_rows())
+    if lists := list_columns(first[0], lambda: are_distinct_queries(tables)):
+        pieces = _pieces_of_lists(source, blocks_with_rows, lists)
+    else:
+        pieces = _pieces_of_rows(source, chain([first], blocks))
+    for piece in pieces:
+        yield replace(piece, recognised=source.columns.in_their_names(piece.recognised))
+
+
+def _pieces_of_rows(source: DataFile, blocks: Iterable[LocatedTable]) -> Iterator[Gold]:
+    """Yield the judgments, spans or evidence texts of each block, and then the fields."""
+    fields = FieldsByQuery()
     for located in blocks:
-        first = (located[0].clear(), *located[1:]) if first is None else first
-        if located[0].height:
-            piece = convert_table(partial(judgments_of_block, name=source.name), located, source)
-            if piece is None:
-                raise NotInPiecesError
-            fields.add(piece[1], frames.query_id_column(located[0]))
-            recognised = source.columns.in_their_names(piece[0].recognised)
-            yield replace(piece[0], recognised=recognised)
-    if first is None or not fields.n_rows:
-        raise NotInPiecesError  # reading it as a whole raises the error for a table without rows
-    query_data = convert_table(lambda _, locate: fields.table(), first, source)  # noqa: ARG005
-    yield Gold(query_data=query_data, name=source.name)
+        convert = partial(gold_with_fields, name=source.name)
+        piece, fields_of_block = convert_table(convert, located, source)
+        fields.add(fields_of_block, frames.query_id_column(located[0]))
+        yield piece
+    with _located_errors(source, located[2]):
+        yield Gold(query_data=fields.table(), name=source.name)
+
+
+def _pieces_of_lists(
+    source: DataFile, read_blocks: Callable[[], Iterator[LocatedTable]], lists: Mapping[str, str]
+) -> Iterator[Gold]:
+    """Yield the gold of each block, in which every row is a query, and then the fields."""
+    table, _, names_line = next(read_blocks())
+    recognised = frames.recognised_columns(table, **lists)
+
+    def read_records() -> Iterator[RecordBlock]:
+        for block, locate, _ in read_blocks():
+            records, error = frames.query_records(block, lists, ("relevant",), locate)
+            yield numbered_records(records), error
+
+    with _located_errors(source, names_line):
+        for piece in pieces_of_records(read_records, Header(1, "gold", source.name)):
+            yield replace(piece, recognised=recognised)
 
 
 def _error_at(
@@ -643,8 +681,15 @@ def convert_table(
 ) -> Converted:
     """Convert the table of a file; errors name the file, and the line of the column names."""
     table, locate, names_line = located
-    try:
+    with _located_errors(source, names_line):
         return convert(table, locate=locate)
+
+
+@contextmanager
+def _located_errors(source: Source, names_line: int | None) -> Iterator[None]:
+    """Add the file, and the line of the column names, to errors that do not name a file."""
+    try:
+        yield
     except InputError as error:
         if error.path is not None:
             raise

@@ -148,4 +148,4 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
 
 def _any_is_large(scores: Sequence[Scores]) -> bool:
     runs = [score.scored_run for score in scores]
-    return any(run.source.is_large for run in runs if run is not None)
+    return any(run.too_large for run in runs if run is not None)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.data.gold import Gold
 from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.comparison import Comparison, select_measures
 from karat.evaluation.loaded_run import LoadedRun, scores_of_queries
@@ -23,7 +22,6 @@ from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
 from karat.files import check_writable, writing
 from karat.live.redaction import safe_command
-from karat.measures.families import BY_GOLD
 from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.options import ReportOptions
 from karat.report.page import html
@@ -203,23 +201,10 @@ def _load_runs(scores: Sequence[Scores], sample: QuerySample | None = None) -> O
     first = next((run for run in runs if run is not None), None)
     return [
         None
-        if run is None or first is None or not _is_same_gold(run.session.gold, first.session.gold)
+        if run is None or first is None or not run.session.prepared.equals(first.session.prepared)
         else LoadedRun.of(score, None if sample is None else sample.ids(score))
         for score, run in zip(scores, runs, strict=True)
     ]
-
-
-def _is_same_gold(one: Gold, other: Gold) -> bool:
-    if one is other:
-        return True
-    for family in BY_GOLD.values():
-        table, other_table = family.table(one), family.table(other)
-        if table is None or other_table is None:
-            if table is not other_table:
-                return False
-        elif not table.equals(other_table):
-            return False
-    return True
 
 
 def check(paths: Iterable[str | os.PathLike[str]]) -> None:

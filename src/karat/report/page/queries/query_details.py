@@ -17,8 +17,8 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.match.align import fill_from_chunks, query_numbers
 from karat.match.evidence import EvidenceMatches
+from karat.match.gold_index import GOLD_SPANS
 from karat.match.highlights import DocumentPart, limit_text, mark_document
-from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
 from karat.report.page.data import (

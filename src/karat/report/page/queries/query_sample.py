@@ -1,4 +1,4 @@
-"""The sample of queries that a page lists if there are very many, or if a run is very large."""
+"""The sample of queries that a page lists if there are very many, or if runs or gold are large."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class QuerySample:
 
 def _sample_size(scores: Sequence[Scores], n: int) -> int:
     """Return how many queries are listed; fewer if their lists would not fit into memory."""
-    sources = [score.scored_run.source for score in scores if score.scored_run is not None]
-    share = min((source.fitting_share for source in sources), default=1.0)
-    if share == 1.0:
+    runs = [score.scored_run for score in scores if score.scored_run is not None]
+    if not any(run.too_large for run in runs):
         return n if n <= MOST_LISTED else SAMPLE_SIZE
-    fitting = int(_SHARE_OF_MEMORY * share * n / len(sources))
+    share = min(run.fitting_share for run in runs)
+    fitting = int(_SHARE_OF_MEMORY * share * n / len(runs))
     return max(min(SAMPLE_SIZE, fitting), _SMALLEST_SAMPLE)
