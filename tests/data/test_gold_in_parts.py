@@ -65,7 +65,7 @@ def assert_same_with(gold, run, **options):
     assert parts == whole
     assert queries.equals(whole_queries)
     assert messages == whole_messages
-    assert isinstance(open_gold(gold, 1), PartitionedGold)
+    assert isinstance(open_gold(gold, 1)[0], PartitionedGold)
 
 
 @pytest.mark.parametrize("ending", GOLD_WRITERS)
@@ -626,7 +626,7 @@ def test_gold_in_other_formats_is_held_in_memory_with_a_warning(
 ):
     write(tmp_path / name)
     with pytest.warns(karat.KaratWarning, match="held in memory"):
-        gold = open_gold(tmp_path / name, 1)
+        gold, _ = open_gold(tmp_path / name, 1)
     assert isinstance(gold, karat.Gold)
     gc.collect()
     assert not spill_parent.exists()

@@ -181,7 +181,7 @@ def test_view_with_gold_in_parts_is_that_of_the_whole_gold(
         source = path if is_large else karat.Run.read(path)
         whole = outcome(gold_path, source, "nDCG@2", **options)
         with tiny_batches(folder, block, part=300):
-            assert isinstance(open_gold(gold_path, 1), PartitionedGold)
+            assert isinstance(open_gold(gold_path, 1)[0], PartitionedGold)
             assert outcome(gold_path, source, "nDCG@2", memory=1, **options) == whole
 
 

@@ -25,15 +25,13 @@ from karat.data.spill import SpillFolder, part_numbers
 from karat.errors import InputError, KaratWarning, shown_once
 from karat.files import is_pipe
 
-_TEXT_EXPANSION, _TABLE_EXPANSION = 8, 4
+_TEXT_EXPANSION, _TABLE_EXPANSION = 6, 4
 """How many times as large as its text or its table gold is while it is read and prepared."""
+_LARGEST_SHARE = 0.75
+"""Gold that takes more than this share of the limit is partitioned; the rest is left to runs."""
 _PARTS_IN_LIMIT = 8
 """A part of gold takes up to this part of the limit while it is scored."""
-
-
 _SMALLEST_PART = 1 << 20
-
-
 _TABLES = ("judgment_data", "spans", "evidence", "any_of")
 _EMPTY_LISTS = ("empty_judgments", "empty_spans", "empty_evidence")
 _CONVERTED = "spans in code points"
@@ -236,29 +234,33 @@ def _pieces(file: DataFile, source: PathSource) -> Iterator[Gold]:
     return gold_pieces(file, source.format)
 
 
-def open_gold(data: Any, memory: int) -> Gold | PartitionedGold:
-    """Return gold from any source: partitioned if it is a large file, otherwise as a whole."""
+def open_gold(data: Any, memory: int) -> tuple[Gold | PartitionedGold, int]:
+    """Return gold from any source, and how many bytes of the limit it leaves to runs.
+
+    Large files are partitioned, and other gold is read as a whole.
+    """
     from karat.data.formats.base import NotInPiecesError
 
     path = path_of(data)
     if path is None or is_pipe(path):
-        return Gold.open(data)
+        return Gold.open(data), memory
     source = data if isinstance(data, PathSource) else PathSource(path)
     files, size = _files_and_size(source)
-    if size <= memory:
-        return Gold.open(data)
+    if size <= _LARGEST_SHARE * memory:
+        return Gold.open(data), memory - size
+    least = int((1 - _LARGEST_SHARE) * memory)
     try:
-        return _partitioned(source, files, size, memory)
+        return _partitioned(source, files, size, memory), memory - memory // _PARTS_IN_LIMIT
     except NotInPiecesError:
         warnings.warn(
             KaratWarning(
                 f"{path}: this gold is held in memory, which takes about {size / (1 << 20):,.0f} "
-                f"MiB, more than the limit of {memory / (1 << 20):,.0f} MiB; plain Parquet, TREC, "
-                "CSV and JSON Lines files are read in parts"
+                f"MiB, more than it may take with this memory limit; plain Parquet, TREC, CSV and "
+                "JSON Lines files are read in parts"
             ),
             stacklevel=2,
         )
-        return Gold.open(data)
+        return Gold.open(data), max(memory - size, least)
 
 
 def _files_and_size(source: PathSource) -> tuple[list[DataFile], int]:

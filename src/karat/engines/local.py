@@ -136,7 +136,6 @@ class LocalSession:
         self.settings = options.list_settings()
         self.usage_notes: tuple[str, ...] = ()
         self.fail_on_error = checked_share(options.fail_on_error)
-        self.memory = options.data_memory()
         remove_leftovers()
         self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
         """One table of chunks per run, by the name of the run; None if all runs share one."""
@@ -151,8 +150,8 @@ class LocalSession:
         }
         """The files of gold, chunks and corpus; None for data that was passed in memory."""
         self.corpus = None if corpus is None else Corpus.open(corpus)
-        # Spark needs the whole gold, which it sends to its workers.
-        opened = Gold.open(gold) if options.engine == "spark" else open_gold(gold, self.memory)
+        opened, self.memory = _opened_gold(gold, options)
+        """`memory` is how many bytes each run may take: the limit without what gold takes."""
         with _located_errors(path_of(gold)):
             self.prepared = _prepared(opened, self.corpus)
         self.gold = self.prepared.gold
@@ -413,6 +412,13 @@ class LocalSession:
             return self.plan
         renamed = self.document_ids.renamed(chunks.frame["doc_id"].unique())
         return replace(self.plan, chunks=Chunks(with_renamed_documents(chunks.frame, renamed)))
+
+
+def _opened_gold(gold: Any, options: ScoringOptions) -> tuple[Gold | PartitionedGold, int]:
+    """Return gold, and how many bytes of the memory limit it leaves to runs."""
+    if options.engine == "spark":  # needs the whole gold, which it sends to its workers
+        return Gold.open(gold), options.data_memory()
+    return open_gold(gold, options.data_memory())
 
 
 def _prepared(gold: Gold | PartitionedGold, corpus: Corpus | None) -> PreparedGold:
