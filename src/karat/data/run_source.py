@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -27,7 +28,7 @@ from karat.data.data_file import DataFile, PathSource, path_of
 from karat.data.file_sizes import BINARY, table_bytes, text_bytes
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
-from karat.data.spill import PartsInMemory, SpillFolder, part_numbers
+from karat.data.spill import PartsInMemory, SpillFolder, divided, part_numbers
 from karat.errors import InputError
 from karat.files import is_pipe
 from karat.read_ahead import parsed_ahead
@@ -56,6 +57,8 @@ _LARGEST_WHOLE = _TEXT_EXPANSION * CACHE_BYTES
 _PARTS_AHEAD = 2
 """How many parts are ranked while one is scored."""
 _FIRST_ROWS = 10_000
+_TABLES = ("errors", "timings", "calls", "attempts", "responses")
+"""The tables of a run with a column of query ids, besides the results."""
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
@@ -232,11 +235,9 @@ class RunSource:
     def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
         """Yield the runs of each part of the queries, as `spill.part_numbers` numbers them."""
         if not self.is_large:
-            run = self.read()
-            numbers = part_numbers(run.query_ids, n_parts)
+            parts = _divided_run(self.read(), n_parts)
             for number in range(n_parts):
-                query_ids = run.query_ids.filter(numbers == number)
-                yield iter([run.only(query_ids)] if query_ids.len() else [])
+                yield iter([parts[number]] if number in parts else [])
             return
         if self._parts is None:
             self.partition(n_parts=n_parts)
@@ -265,34 +266,36 @@ class RunSource:
         self._n_parts = max(self._n_parts, 2)
         size = 2 * self._batch_bytes if self.is_large else 0
         for number, file in enumerate(self._files()):
-            pending: list[pl.DataFrame] = []
+            pending: list[RunPiece] = []
             if number or pieces is None:
                 pieces = self._pieces(file, "sorting")
             for piece in pieces:
-                if piece.ranked is None:
-                    if query is not None:
-                        raise self.repeated_query(query)
-                    self._add_lists(piece.run)
-                    continue
-                self._headers[number] = replace(piece, run=piece.run.with_results(NO_RESULTS))
-                pending.append(piece.run.results.with_columns(file=pl.lit(number, pl.Int32)))
-                if sum(table.estimated_size() for table in pending) >= size:
-                    self._add(pending)
+                if piece.ranked is None and query is not None:
+                    raise self.repeated_query(query)
+                pending.append(piece)
+                if sum(piece.run.results.estimated_size() for piece in pending) >= size:
+                    self._add(pending, number)
                     pending = []
-            self._add(pending)
+            self._add(pending, number)
 
-    def _add(self, tables: list[pl.DataFrame]) -> None:
-        if tables:
-            assert self._parts is not None
-            table = pl.concat(tables)
-            self._parts.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
+    def _add(self, pieces: list[RunPiece], number: int) -> None:
+        """Divide some pieces of a file, given by its number."""
+        from karat.data.formats.registry import combined_runs
 
-    def _add_lists(self, run: Run) -> None:
-        """Divide results that are ranked, with timings and whatever else belongs to the queries."""
+        if not pieces:
+            return
         assert self._parts is not None
-        numbers = part_numbers(run.query_ids, self._n_parts)
-        for number in numbers.unique().sort():
-            self._parts.add_object(run.only(run.query_ids.filter(numbers == number)), number)
+        if pieces[0].ranked is None:
+            # Timings and whatever else belongs to the queries remain with their results.
+            run = combined_runs([piece.run for piece in pieces], self.path or "")
+            run = replace(run, name=pieces[0].run.name)
+            for part, part_of_run in _divided_run(run, self._n_parts).items():
+                self._parts.add_object(part_of_run, part)
+            return
+        self._headers[number] = replace(pieces[0], run=pieces[0].run.with_results(NO_RESULTS))
+        table = pl.concat([piece.run.results for piece in pieces])
+        table = table.with_columns(file=pl.lit(number, pl.Int32))
+        self._parts.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
 
     def _runs_by_part(self, numbers: Iterable[int]) -> Iterator[list[Run]]:
         """Yield the results of parts; the next parts are ranked in threads."""
@@ -385,6 +388,40 @@ class RunSource:
             if str(warning.message) not in self._shown:
                 self._shown.add(str(warning.message))
                 warnings.warn(warning.message, stacklevel=2)
+
+
+def _divided_run(run: Run, n_parts: int) -> dict[int, Run]:
+    """Return the queries of each part, if it has any."""
+    if run.lists is not None:
+        numbers = part_numbers(run.query_ids, n_parts)
+        return {
+            number: run.only(run.query_ids.filter(numbers == number))
+            for number in numbers.unique().sort()
+        }
+    tables = {"result_data": run.results} | {
+        name: table for name in _TABLES if (table := getattr(run, name)) is not None
+    }
+    rows_by_part = {
+        name: dict(divided(table, part_numbers(table["query_id"], n_parts), n_parts))
+        for name, table in tables.items()
+    }
+    empty: dict[int, list[str]] = defaultdict(list)
+    for query, number in zip(run.empty, _part_numbers_of(run.empty, n_parts), strict=True):
+        empty[number].append(query)
+    candidates = {} if run.candidates is None else _divided_run(run.candidates, n_parts)
+    parts = {}
+    for number in sorted({*empty, *candidates, *chain.from_iterable(rows_by_part.values())}):
+        rows: dict[str, Any] = {
+            name: rows_by_part[name].get(number, table.clear()) for name, table in tables.items()
+        }
+        if run.candidates is not None:
+            rows["candidates"] = candidates.get(number, run.candidates.only([]))
+        parts[number] = replace(run, empty=empty[number], **rows)
+    return parts
+
+
+def _part_numbers_of(query_ids: Sequence[str], n_parts: int) -> list[int]:
+    return part_numbers(pl.Series(query_ids, dtype=pl.String), n_parts).to_list()
 
 
 def _starts_grouped(piece: RunPiece) -> bool:

@@ -41,7 +41,7 @@ class PartsInMemory:
 
     def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int) -> None:
         """Add the rows of a table to their parts, numbered from 0."""
-        for number, rows in _divided(table, part, n_parts):
+        for number, rows in divided(table, part, n_parts):
             self._tables.setdefault(number, []).append(rows)
 
     def part(self, number: int) -> pl.DataFrame | None:
@@ -83,7 +83,7 @@ class SpillFolder:
         Tables with different names are read separately.
         """
         try:
-            for number, rows in _divided(table, part, n_parts):
+            for number, rows in divided(table, part, n_parts):
                 rows.write_ipc(self.path / f"{number:06}-{name}-{self._n_tables:06}.arrow")
         except Exception as error:
             raise _spill_error(error, self.path) from error
@@ -136,10 +136,10 @@ class SpillFolder:
             self.path.parent.rmdir()
 
 
-def _divided(
+def divided(
     table: pl.DataFrame, part: pl.Series, n_parts: int
 ) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield the number and the rows of each part that has rows."""
+    """Yield the number and the rows of each part that has rows. `part` has that of each row."""
     # NumPy sorts such small integers by radix, which is several times as fast.
     numbers = part.cast(pl.UInt16 if n_parts <= 1 << 16 else pl.UInt32).to_numpy()
     table = table[np.argsort(numbers, kind="stable")]
