@@ -248,8 +248,8 @@ MEMORY = Option(
     panel="Input",
     metavar="SIZE",
     show_default="a quarter of the memory of the machine",
-    help="Use about this much memory, such as 2G. Larger runs are read in batches of whole "
-    "queries, with the same result.",
+    help="Use about this much memory, such as 2G. Larger runs and gold are read in batches of "
+    "whole queries, with the same result.",
 )
 
 SCORING = [

@@ -276,8 +276,8 @@ def gate(
         ("table:catalog.name") or Parquet are scored by the active session of Spark, or by a new one
         on this computer. Other runs are scored in this process.
     memory : str or int, default None
-        About how much memory to use, such as "2G" or a number of bytes. A run that needs more is
-        read in batches of whole queries, with the same result. None uses a quarter of the
+        About how much memory to use, such as "2G" or a number of bytes. Gold and runs that need
+        more are read in batches of whole queries, with the same result. None uses a quarter of the
         machine's memory.
 
     Returns
