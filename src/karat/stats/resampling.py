@@ -21,6 +21,11 @@ RESAMPLES = 10_000
 _BLOCK_CELLS = 1 << 18
 """Cells of a block: 2 MiB of floats, which fit into the cache of a core."""
 _BLOCK_ROWS = 16
+_PRODUCT_SIZE = 1 << 17
+"""The number of multiplications of a matrix product for which OpenBLAS uses one thread.
+
+With two threads, such flat products take twice as long, and ten times if the cores are busy.
+"""
 """The minimum number of rows of a block."""
 _TIE = 1e-9
 """Resampled values closer than this share of their range are equal, such as 1/3 + 1/3 and 2/3."""
@@ -80,8 +85,8 @@ def coin_flips(n: int, draws: int) -> Iterator[Floats]:
 def flipped_sums(columns: Floats, draws: int) -> Iterator[Floats]:
     """Yield blocks of draws: the sum of each column of integers over the flipped queries.
 
-    The flips are those of `coin_flips`. They are unpacked in parts of some queries: a block of all
-    of a million queries does not fit into the cache, which is five times as slow.
+    The flips are those of `coin_flips`. They are unpacked in parts of some queries, which fit into
+    the cache and are multiplied by one thread.
     """
     bits = np.random.PCG64(SEED)
     n = len(columns)
@@ -90,7 +95,7 @@ def flipped_sums(columns: Floats, draws: int) -> Iterator[Floats]:
         raw = bits.random_raw(rows * words).astype("<u8", copy=False).view(np.uint8)
         packed = raw.reshape(rows, -1)
         sums = np.zeros((rows, columns.shape[1]))
-        step = max(_BLOCK_CELLS // rows // 8, 1)
+        step = max(_PRODUCT_SIZE // columns.shape[1] // rows // 8, 1)
         for first in range(0, packed.shape[1], step):
             part = columns[8 * first : 8 * (first + step)]
             flips = np.unpackbits(packed[:, first : first + step], axis=1, count=len(part))
