@@ -76,6 +76,8 @@ class SpillFolder:
         except OSError as error:
             raise _spill_error(error, parent) from error
         self._n_tables = 0
+        self._paths: dict[tuple[int, str], list[Path]] = {}
+        """The files with the tables of each part and name; a list of the folder takes longer."""
 
     def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int, name: str = "rows") -> None:
         """Write the rows of a table to the files of their parts, numbered from 0.
@@ -84,17 +86,19 @@ class SpillFolder:
         """
         try:
             for number, rows in divided(table, part, n_parts):
-                rows.write_ipc(self.path / f"{number:06}-{name}-{self._n_tables:06}.arrow")
+                path = self.path / f"{number:06}-{name}-{self._n_tables:06}.arrow"
+                rows.write_ipc_stream(path)  # many small streams are read much faster than files
+                self._paths.setdefault((number, name), []).append(path)
         except Exception as error:
             raise _spill_error(error, self.path) from error
         self._n_tables += 1
 
     def part(self, number: int, name: str = "rows") -> pl.DataFrame | None:
         """Return the rows of a part, in the order in which they were added."""
-        paths = sorted(self.path.glob(f"{number:06}-{name}-*.arrow"))
-        if not paths:
+        paths = self._paths.get((number, name))
+        if paths is None:
             return None
-        return pl.concat([pl.read_ipc(path) for path in paths], how="diagonal")
+        return pl.concat([pl.read_ipc_stream(path) for path in paths], how="diagonal")
 
     def store(self, table: pl.DataFrame) -> None:
         """Write a table that is not divided."""
