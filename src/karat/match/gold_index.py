@@ -383,6 +383,7 @@ class GoldParts:
 
     def __init__(self, prepared: PreparedGold) -> None:
         self.query_ids = prepared.query_ids
+        self._judged = prepared.judged
         self._gold = gold = prepared.gold
         tables = {
             "judgment_data": gold.judgments,
@@ -409,21 +410,38 @@ class GoldParts:
             name: None if table is None else table.rows(numbers)
             for name, table in self._tables.items()
         }
-        return PreparedGold(
-            Gold(
-                **rows,
-                empty_judgments=[query for query in gold.empty_judgments if query in ids],
-                empty_spans=[query for query in gold.empty_spans if query in ids],
-                empty_evidence=[query for query in gold.empty_evidence if query in ids],
-                offsets=gold.offsets,
-                name=gold.name,
-            )
+        part = Gold(
+            **rows,
+            empty_judgments=[query for query in gold.empty_judgments if query in ids],
+            empty_spans=[query for query in gold.empty_spans if query in ids],
+            empty_evidence=[query for query in gold.empty_evidence if query in ids],
+            offsets=gold.offsets,
+            name=gold.name,
         )
+        return _PreparedPart(part, self.query_ids.gather(numbers), self._judged[numbers])
 
     @property
     def _has_empty_lists(self) -> bool:
         gold = self._gold
         return bool(gold.empty_judgments or gold.empty_spans or gold.empty_evidence)
+
+
+class _PreparedPart(PreparedGold):
+    """Gold of some queries, with what is known from the whole gold."""
+
+    def __init__(self, gold: Gold, query_ids: pl.Series, judged: Flags) -> None:
+        super().__init__(gold)
+        self._known = query_ids, judged
+
+    @cached_property
+    def query_ids(self) -> pl.Series:
+        """The ids of the queries."""
+        return self._known[0]
+
+    @cached_property
+    def judged(self) -> Flags:
+        """Which queries have a list of judgments, even an empty one."""
+        return self._known[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,8 +476,12 @@ class _TableByQuery:
 
 def _query_numbers(query_ids: pl.Series, ids: pl.Series) -> Ints:
     """Return the position of each id in sorted ids, or -1 if it is not there."""
-    if not query_ids.len():
+    if not query_ids.len() or not ids.len():
         return np.full(ids.len(), -1)
+    # Most runs are in the order of gold, and comparing ids is faster than searching them.
+    first = query_ids.search_sorted(ids[0])
+    if query_ids.slice(first, ids.len()).equals(ids):
+        return np.arange(first, first + ids.len())
     position = query_ids.search_sorted(ids).clip(0, query_ids.len() - 1)
     is_there = (query_ids.gather(position) == ids).to_numpy()
     return np.where(is_there, position.to_numpy().astype(np.int64), -1)

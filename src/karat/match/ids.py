@@ -22,6 +22,7 @@ from karat.match.align import all_distinct, pair_hashes, query_numbers
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import Alternatives, Hits, RankedRows, judged_only, ranked_rows
 
+_FLAGS_PER_KEY, _MOST_FLAG_BITS = 4, 24
 _UNJUDGED = -(1 << 62)
 """The grade of unjudged items in lookups; no reader accepts a grade this low."""
 
@@ -240,10 +241,14 @@ def _join_pairs(items: pl.Series, pairs: pl.Series, judged: pl.DataFrame) -> tup
     queries: the hash contains the query number times an odd number, and no two numbers have the
     same product modulo 2^64.
     """
+    # Most pairs have no judgment. A table of flags that fits into the cache rules out most of them.
+    n_bits = min((_FLAGS_PER_KEY * judged.height).bit_length(), _MOST_FLAG_BITS)
+    mask = np.uint64((1 << n_bits) - 1)
+    has_key: Flags = np.zeros(int(mask) + 1, np.bool_)
+    has_key[judged["key"].to_numpy() & mask] = True
+    candidates = np.flatnonzero(has_key[pairs.to_numpy() & mask])
     joined = (
-        pairs.to_frame()
-        .lazy()
-        .with_row_index("row")
+        pl.LazyFrame({"key": pairs.to_numpy()[candidates], "row": candidates})
         .join(judged.lazy().select("key").with_row_index("judgment"), on="key", how="inner")
         .select(pl.col("row", "judgment").cast(pl.Int64))
         .collect()

@@ -21,12 +21,12 @@ RESAMPLES = 10_000
 _BLOCK_CELLS = 1 << 18
 """Cells of a block: 2 MiB of floats, which fit into the cache of a core."""
 _BLOCK_ROWS = 16
+"""The minimum number of rows of a block."""
 _PRODUCT_SIZE = 1 << 17
 """The number of multiplications of a matrix product for which OpenBLAS uses one thread.
 
 With two threads, such flat products take twice as long, and ten times if the cores are busy.
 """
-"""The minimum number of rows of a block."""
 _TIE = 1e-9
 """Resampled values closer than this share of their range are equal, such as 1/3 + 1/3 and 2/3."""
 
