@@ -49,7 +49,7 @@ _SHARE_OF_MEMORY = 4
 """The default limit is this part of the machine's memory."""
 _BATCHES_IN_MEMORY = 24
 """Scoring a batch takes up to this many times the memory of its table."""
-_SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 25
+_SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 24
 _TEXT_EXPANSION, _TABLE_EXPANSION = 5, 3
 """How many times as large as its text or its table a run may be while it is read and scored."""
 _LARGEST_WHOLE = _TEXT_EXPANSION * CACHE_BYTES
@@ -448,7 +448,8 @@ def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
         table = pl.concat(rows)
         starts = QuerySegments.of(table["query_id"]).starts
         # A piece may be much larger than a batch.
-        wanted = np.arange(0, table.height, max(table.height * size // n_bytes, 1))
+        n_batches = max(round(n_bytes / size), 1)
+        wanted = np.arange(n_batches) * table.height // n_batches
         cuts = np.searchsorted(starts, wanted).clip(0, starts.size - 1)
         bounds = np.unique(np.append(starts[cuts], starts[-1]))
         for start, stop in pairwise([0, *bounds.tolist()]):
