@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -323,6 +324,31 @@ def test_spill_folder_of_a_killed_process_is_removed(spill_parent):
     assert mine.path.exists()
     mine.close()
     assert not spill_parent.exists()
+
+
+def test_spill_folders_of_concurrent_commands_are_kept(spill_parent):
+    def use_folders(n_folders):
+        for _ in range(n_folders):
+            folder = spill.SpillFolder()
+            folder.store(pl.DataFrame({"item": ["d1"]}))
+            assert folder.stored().collect().height == 1
+            folder.close()
+
+    # The lock of a folder excludes other threads, too.
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(use_folders, [100] * 4))
+    assert not spill_parent.exists()
+
+
+def test_spill_folder_of_another_user_is_not_used(spill_parent, tmp_path):
+    notes = tmp_path / "home" / "notes"
+    notes.mkdir(parents=True)
+    spill_parent.symlink_to(tmp_path / "home")
+    spill.remove_leftovers()
+    with pytest.raises(InputError, match="is not a folder of this user") as error:
+        spill.SpillFolder()
+    assert "TMPDIR" in error.value.hint
+    assert notes.is_dir()
 
 
 def _with_small_disk():

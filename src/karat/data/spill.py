@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from karat.errors import InputError
 from karat.files import system_reason
 
 _LOCK = "lock"
+_N_ATTEMPTS = 100
 
 
 def _parent() -> Path:
@@ -68,13 +70,8 @@ class SpillFolder:
 
     def __init__(self) -> None:
         remove_leftovers()
-        parent = _parent()
-        try:
-            parent.mkdir(mode=0o700, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(dir=parent))
-            self._lock: int | None = _locked(self.path / _LOCK)
-        except OSError as error:
-            raise _spill_error(error, parent) from error
+        self._lock: int | None
+        self.path, self._lock = _new_folder()
         self._n_tables = 0
         self._paths: dict[tuple[int, str], list[Path]] = {}
         """The files with the tables of each part and name; a list of the folder takes longer."""
@@ -131,11 +128,7 @@ class SpillFolder:
         lock, self._lock = self._lock, None
         if lock is None:
             return
-        shutil.rmtree(self.path, ignore_errors=True)
-        with suppress(OSError):
-            os.close(lock)
-        # On Windows, a file can be removed only after it was closed.
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path, lock)
         with suppress(OSError):
             self.path.parent.rmdir()
 
@@ -160,16 +153,53 @@ def part_numbers(query_ids: pl.Series, n_parts: int) -> pl.Series:
 
 def remove_leftovers() -> None:
     """Remove the spill folders of processes that were killed."""
+    parent = _parent()
     with suppress(OSError):
-        for folder in _parent().iterdir():
+        _check_owner(parent)
+        for folder in parent.iterdir():
             with suppress(OSError):
-                os.close(_locked(folder / _LOCK))
-                shutil.rmtree(folder, ignore_errors=True)
-        _parent().rmdir()  # fails while other processes have folders in it
+                _remove(folder, _locked(folder / _LOCK))
+        parent.rmdir()  # fails while other processes have folders in it
+
+
+def _new_folder() -> tuple[Path, int]:
+    """Create a folder and return its path and the descriptor of its lock."""
+    parent = _parent()
+    error: OSError
+    for _ in range(_N_ATTEMPTS):
+        try:
+            parent.mkdir(mode=0o700, exist_ok=True)
+            _check_owner(parent)
+            path = Path(tempfile.mkdtemp(dir=parent))
+            return path, _locked(path / _LOCK)
+        except (FileExistsError, FileNotFoundError, BlockingIOError) as removed:
+            error = removed  # another process removed one of the folders at the same time
+        except OSError as other:
+            error = other
+            break
+    raise _spill_error(error, parent) from error
+
+
+def _check_owner(parent: Path) -> None:
+    """Raise an OSError if another user may have made the folder, who could change its files."""
+    if not hasattr(os, "getuid"):
+        return
+    status = parent.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise PermissionError(f"{parent} is not a folder of this user")
+
+
+def _remove(folder: Path, lock: int) -> None:
+    """Remove a folder whose lock this process has."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        os.close(lock)
+    if sys.platform == "win32":  # a file can be removed only after it was closed
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _locked(path: Path) -> int:
-    """Open and lock a file; raise an OSError if another process has the lock."""
+    """Open and lock a file; raise an OSError if another process has locked or removed it."""
     if sys.platform == "win32":
         with suppress(FileNotFoundError):
             path.unlink()  # fails while another process has the file open
@@ -179,6 +209,8 @@ def _locked(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(descriptor), path.stat()):
+            raise FileNotFoundError(path)
     except OSError:
         os.close(descriptor)
         raise
