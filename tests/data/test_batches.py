@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 import karat
 from karat import files
 from karat.data import gold_source, run_source, spill
+from karat.data.data_file import DataFile
+from karat.data.file_sizes import estimated_bytes
 from karat.data.formats import table_files
 from karat.data.run_source import RunSource
 from karat.engines import scoring_options, table_store
@@ -170,6 +172,87 @@ def test_files_of_a_run_use_one_unit_of_offsets(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.filterwarnings("ignore:.*items have a higher score")
+@pytest.mark.parametrize("has_late_repeat", [False, True])
+def test_files_of_different_formats_are_one_run(tmp_path, has_late_repeat):
+    is_first = pl.col("query_id").str.slice(1).cast(pl.Int64) < 15
+    first = ROWS.filter(is_first)
+    n_grouped = 100 if has_late_repeat else 0
+    shuffled = first[n_grouped:].sample(fraction=1.0, shuffle=True, seed=3)
+    WRITERS["run"](pl.concat([first[:n_grouped], shuffled]), tmp_path / "a.run")
+    WRITERS["jsonl"](ROWS.filter(~is_first), tmp_path / "b.jsonl")
+    run = str(tmp_path / "*.*")
+    with pytest.MonkeyPatch.context() as patch:
+        if has_late_repeat:
+            patch.setattr(run_source, "_FIRST_ROWS", 10)
+        assert evaluated(run, memory=1) == evaluated(run)
+
+
+def test_files_with_different_columns_are_partitioned_in_memory(tmp_path, monkeypatch):
+    rows = ROWS.sample(fraction=1.0, shuffle=True, seed=3)
+    is_first = pl.col("query_id").str.slice(1).cast(pl.Int64) < 15
+    WRITERS["csv"](rows.filter(is_first), tmp_path / "a.csv")
+    WRITERS["csv"](rows.filter(~is_first).with_columns(text=pl.lit("a")), tmp_path / "b.csv")
+    run = str(tmp_path / "*.csv")
+    whole = evaluated(run)
+    monkeypatch.setattr(run_source, "_LARGEST_WHOLE", 0)
+    assert RunSource(run).is_faster_in_batches
+    assert evaluated(run) == whole
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_query_in_two_rows_with_lists_is_refused(tmp_path):
+    lists = ROWS.group_by("query_id", maintain_order=True).agg(results="item_id")
+    pl.concat([lists, lists[:1]]).write_parquet(tmp_path / "run.parquet", row_group_size=5)
+    WRITERS["parquet"](JUDGMENTS, tmp_path / "gold.parquet")
+    for gold in (GOLD, tmp_path / "gold.parquet"):
+        with pytest.raises(InputError) as error:
+            karat.evaluate(gold, tmp_path / "run.parquet", MEASURES, memory=1)
+        assert error.value.problem == "query 'q0' is in more than one row"
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_run_without_queries_is_reported_for_gold_in_parts(tmp_path):
+    WRITERS["parquet"](JUDGMENTS, tmp_path / "gold.parquet")
+    problems = []
+    for gold in (GOLD, tmp_path / "gold.parquet"):
+        with pytest.raises(InputError, match="have no query in common") as error:
+            karat.evaluate(gold, {}, MEASURES, memory=1)
+        problems.append(error.value.problem)
+    assert problems[0] == problems[1]
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_default_measures_read_a_large_run_twice(tmp_path, monkeypatch):
+    gold = karat.Gold.of(
+        [
+            {"query_id": query, "relevant": items, "evidence": ["a text"]}
+            for query, items in GOLD.items()
+        ]
+    )
+    WRITERS["csv"](ROWS, tmp_path / "bm25.csv")
+    n_readings, pieces = 0, RunSource._pieces
+
+    def counted_pieces(source, file, activity="reading"):
+        nonlocal n_readings
+        n_readings += 1
+        return pieces(source, file, activity)
+
+    monkeypatch.setattr(RunSource, "_pieces", counted_pieces)
+    scores = karat.evaluate(gold, tmp_path / "bm25.csv", memory=1)
+    assert "nDCG@10" in {str(measure) for measure in scores.measures}
+    assert n_readings == 2
+
+
+def test_size_of_a_table_is_estimated_from_its_content(tmp_path):
+    size = ROWS.height * (16 + 16 + 8 + 8)
+    writers = {"stream.arrow": ROWS.write_ipc_stream, "file.dat": ROWS.write_parquet}
+    for name, write in writers.items():
+        write(tmp_path / name)
+        assert 0.5 * size < estimated_bytes([DataFile(tmp_path / name)], 0, 1) < 2 * size
+
+
+@pytest.mark.usefixtures("tiny_batches")
 @pytest.mark.filterwarnings("ignore:.*higher score than the item before")
 @pytest.mark.parametrize("ending", ["run", "jsonl"])
 def test_query_in_two_files_is_refused(tmp_path, spill_parent, ending):
@@ -251,8 +334,8 @@ def test_run_too_large_for_the_cache_is_scored_in_batches(
             patch.setattr(run_source, "_LARGEST_WHOLE", 0)
             patch.setattr(run_source, "_LARGEST_BATCH", 3000)
             source = RunSource(path)
-            assert source.is_streamed
-            runs = list(source.large_batches())
+            assert source.is_faster_in_batches
+            runs = list(source.batches())
             assert len(runs) > 1
             assert sum(run.results.height for run in runs) == ROWS.height
             assert all(run.segments.contiguous for run in runs)
@@ -266,7 +349,7 @@ def test_run_too_large_for_the_cache_is_scored_in_batches(
     part=st.integers(2000, 20_000),
     block=st.integers(200, 5000),
     seed=st.none() | st.integers(0, 9),
-    stored_share=st.sampled_from([1, 1 << 20, 1 << 40]),
+    stored_share=st.sampled_from([1, 2**-20, 0]),
 )
 @examples(8, 300)
 def test_every_limit_and_size_of_batches_gives_the_same_scores(
@@ -285,7 +368,7 @@ def test_every_limit_and_size_of_batches_gives_the_same_scores(
         patch.setattr(run_source, "_SMALLEST_BATCH", batch)
         patch.setattr(run_source, "_LARGEST_BATCH", batch)
         patch.setattr(run_source, "_LARGEST_WHOLE", 0)
-        patch.setattr(table_store, "_STORED_SHARE", stored_share)
+        patch.setattr(table_store, "_MEMORY_SHARE", stored_share)
         patch.setattr(gold_source, "_SMALLEST_PART", part)
         patch.setattr(files.Source.whole_lines, "__defaults__", (block,))
         *parts, queries_of_parts, messages_of_parts = evaluated_with(gold, run, memory=memory)
@@ -330,8 +413,8 @@ def test_spill_folders_of_concurrent_commands_are_kept(spill_parent):
     def use_folders(n_folders):
         for _ in range(n_folders):
             folder = spill.SpillFolder()
-            folder.store(pl.DataFrame({"item": ["d1"]}))
-            assert folder.stored().collect().height == 1
+            folder.write_whole(pl.DataFrame({"item": ["d1"]}))
+            assert folder.scan_whole().collect().height == 1
             folder.close()
 
     # The lock of a folder excludes other threads, too.
@@ -345,7 +428,7 @@ def test_spill_folder_of_another_user_is_not_used(spill_parent, tmp_path):
     notes.mkdir(parents=True)
     spill_parent.symlink_to(tmp_path / "home")
     spill.remove_leftovers()
-    with pytest.raises(InputError, match="is not a folder of this user") as error:
+    with pytest.raises(InputError, match="belongs to another user, or is not a folder") as error:
         spill.SpillFolder()
     assert "TMPDIR" in error.value.hint
     assert notes.is_dir()
@@ -414,7 +497,7 @@ def test_stopped_command_leaves_no_files(large_run, tmp_path, number):
         words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("karat-spill-*/*/*.arrow")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("karat-spill-*/*/*-rows")) and time.monotonic() < deadline:
         assert process.poll() is None, "the command must still be reading"
         time.sleep(0.01)
     process.send_signal(number)

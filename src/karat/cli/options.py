@@ -247,9 +247,9 @@ MEMORY = Option(
     "--memory",
     panel="Input",
     metavar="SIZE",
-    show_default="a quarter of the memory of the machine",
-    help="Use about this much memory, such as 2G. Larger runs and gold are read in batches of "
-    "whole queries, with the same result.",
+    show_default="a quarter of the memory of the machine or container",
+    help="Set the approximate memory limit, for example 2G; at least 256M. Runs and gold that need "
+    "more are read in batches of whole queries, with the same result.",
 )
 
 SCORING = [

@@ -1,4 +1,4 @@
-"""The source of gold, which is read as a whole, or partitioned by query if it is large.
+"""Open gold: as a whole, or partitioned by query if it is large.
 
 The rows of gold that does not fit into the memory limit are written to temporary files; the
 queries, with their texts and fields, stay in memory.
@@ -17,7 +17,7 @@ import polars as pl
 
 from karat.data.corpus import Corpus
 from karat.data.data_file import DataFile, PathSource, path_of
-from karat.data.file_sizes import BINARY, table_bytes, text_bytes
+from karat.data.file_sizes import estimated_bytes
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_ALTERNATIVES, NO_EVIDENCE, NO_JUDGMENTS, NO_SPANS
 from karat.data.span_checks import fault_error, locate_rows
@@ -26,11 +26,11 @@ from karat.errors import InputError, KaratWarning, shown_once
 from karat.files import is_pipe
 
 _TEXT_EXPANSION, _TABLE_EXPANSION = 6, 4
-"""How many times as large as its text or its table gold is while it is read and prepared."""
-_LARGEST_SHARE = 0.75
-"""Gold that takes more than this share of the limit is partitioned; the rest is left to runs."""
-_PARTS_IN_LIMIT = 8
-"""A part of gold takes up to this part of the limit while it is scored."""
+"""Memory for reading and preparing gold, as multiples of the sizes of its text and its table."""
+_LARGEST_SHARE = 3 / 4
+"""Gold that needs more than this share of the limit is partitioned."""
+_PART_SHARE = 1 / 8
+"""The share of the limit for a part of gold while it is scored; runs get the rest."""
 _SMALLEST_PART = 1 << 20
 _TABLES = ("judgment_data", "spans", "evidence", "any_of")
 _EMPTY_LISTS = ("empty_judgments", "empty_spans", "empty_evidence")
@@ -40,16 +40,21 @@ _CONVERTED = "spans in code points"
 class PartitionedGold:
     """Gold whose rows are in temporary files, in parts of whole queries."""
 
-    def __init__(self, files: list[DataFile], source: PathSource, n_parts: int, size: int) -> None:
-        """Read the files; raise a `NotInPiecesError` if that is not possible."""
+    def __init__(
+        self, files: list[DataFile], source: PathSource, n_parts: int, pending_bytes: int
+    ) -> None:
+        """Read the files; raise a `NotInPiecesError` if one cannot be read in pieces.
+
+        Rows are collected up to `pending_bytes` before they are written.
+        """
         self.n_parts = n_parts
         self._folder = SpillFolder()
         self.close = finalize(self, self._folder.close)
         self._spans = "spans"
         """The name of the table of spans in the temporary files."""
         with self._closed_after_error():
-            self.outline = self._read(files, source, size)
-            """The gold without its rows: all queries, and an empty table for each kind of gold."""
+            self.outline = self._read(files, source, pending_bytes)
+            """All queries, and an empty table for each kind of gold that there is."""
 
     @contextmanager
     def _closed_after_error(self) -> Iterator[None]:
@@ -60,9 +65,9 @@ class PartitionedGold:
             raise
 
     @property
-    def fitting_share(self) -> float:
-        """About what share of the gold fits into the memory limit."""
-        return min(_PARTS_IN_LIMIT / self.n_parts, 1.0)
+    def share_in_memory(self) -> float:
+        """The approximate share of the gold that fits into the memory limit."""
+        return min(1 / (_PART_SHARE * self.n_parts), 1.0)
 
     def part(self, number: int) -> Gold:
         """Return the gold of a part of the queries."""
@@ -94,7 +99,10 @@ class PartitionedGold:
         return self
 
     def _convert_spans(self, corpus: Corpus, unit: str) -> None:
-        """Write the converted spans to other files, or raise an error for the first query by id."""
+        """Write the converted spans to new files.
+
+        If spans do not fit their documents, raise the error of the query with the smallest id.
+        """
         faults = []
         for spans in self._tables_of_spans():
             located = locate_rows(spans, corpus, unit)
@@ -114,11 +122,11 @@ class PartitionedGold:
             if (spans := self._folder.part(number, self._spans)) is not None:
                 yield spans
 
-    def _read(self, files: list[DataFile], source: PathSource, size: int) -> Gold:
+    def _read(self, files: list[DataFile], source: PathSource, pending_bytes: int) -> Gold:
         """Write the rows to the temporary files, and return gold without them."""
         from karat.data.formats.registry import combined_gold
 
-        outlines, pending = [], _Pending(self._folder, self.n_parts, size)
+        outlines, pending = [], _Pending(self._folder, self.n_parts, pending_bytes)
         for file in files:
             pieces, ids = [], _DistinctIds()
             for piece in file.tracked(shown_once(_pieces(file, source)), "sorting"):
@@ -133,7 +141,10 @@ class PartitionedGold:
 
 
 def _tables(gold: Gold) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield all tables of gold that have rows; an empty list of a query is a row, too."""
+    """Yield the names of all tables with rows, the tables, and the ids of queries with empty lists.
+
+    The ids are tables, too.
+    """
     for name in _TABLES:
         table = gold.judgments if name == "judgment_data" else getattr(gold, name)
         if table is not None and table.height:
@@ -157,7 +168,7 @@ def _without_rows(gold: Gold) -> Gold:
 
 
 def _outline(pieces: list[Gold], query_ids: pl.Series) -> Gold:
-    """Return the gold of a file without its rows, from its pieces without theirs."""
+    """Combine the outlines of the pieces of a file. `query_ids` are those of all rows."""
     fields = [piece.query_data for piece in pieces if piece.query_data is not None]
     assert len(fields) <= 1, "the last piece has the fields of all queries"
     queries = pl.concat([query_ids, *(table["query_id"] for table in fields)]).unique().to_frame()
@@ -178,7 +189,7 @@ def _outline(pieces: list[Gold], query_ids: pl.Series) -> Gold:
 
 
 def _joined(one: Gold, other: Gold) -> Gold:
-    """Return gold with the rows of both, and the queries of the first one."""
+    """Return the first gold with the rows of both."""
     rows: dict[str, Any] = {
         name: [*getattr(one, name), *getattr(other, name)] for name in _EMPTY_LISTS
     }
@@ -206,10 +217,10 @@ class _DistinctIds:
 
 
 class _Pending:
-    """Tables that are written to the temporary files as soon as they take `size` bytes."""
+    """Tables that are written to the temporary files when they have `most_bytes`."""
 
-    def __init__(self, folder: SpillFolder, n_parts: int, size: int) -> None:
-        self._folder, self._n_parts, self._size = folder, n_parts, size
+    def __init__(self, folder: SpillFolder, n_parts: int, most_bytes: int) -> None:
+        self._folder, self._n_parts, self._most_bytes = folder, n_parts, most_bytes
         self._tables: dict[str, list[pl.DataFrame]] = {}
         self._n_bytes = 0
 
@@ -217,7 +228,7 @@ class _Pending:
         for name, table in tables.items():
             self._tables.setdefault(name, []).append(table)
             self._n_bytes += int(table.estimated_size())
-        if self._n_bytes >= self._size:
+        if self._n_bytes >= self._most_bytes:
             self.write()
 
     def write(self) -> None:
@@ -235,11 +246,11 @@ def _pieces(file: DataFile, source: PathSource) -> Iterator[Gold]:
 
 
 def open_gold(data: Any, memory: int) -> tuple[Gold | PartitionedGold, int]:
-    """Return gold from any source, and how many bytes of the limit it leaves to runs.
+    """Return gold from any source, and the number of bytes of the limit that remain for runs.
 
     Large files are partitioned, and other gold is read as a whole.
     """
-    from karat.data.formats.base import NotInPiecesError
+    from karat.data.formats.base import IN_PIECES, NotInPiecesError
 
     path = path_of(data)
     if path is None or is_pipe(path):
@@ -248,33 +259,27 @@ def open_gold(data: Any, memory: int) -> tuple[Gold | PartitionedGold, int]:
     files, size = _files_and_size(source)
     if size <= _LARGEST_SHARE * memory:
         return Gold.open(data), memory - size
-    least = int((1 - _LARGEST_SHARE) * memory)
     try:
-        return _partitioned(source, files, size, memory), memory - memory // _PARTS_IN_LIMIT
+        return _partitioned(source, files, size, memory), int((1 - _PART_SHARE) * memory)
     except NotInPiecesError:
         warnings.warn(
             KaratWarning(
-                f"{path}: this gold is held in memory, which takes about {size / (1 << 20):,.0f} "
-                f"MiB, more than it may take with this memory limit; plain Parquet, TREC, CSV and "
-                "JSON Lines files are read in parts"
+                f"{path}: this gold cannot be read in parts. It needs about "
+                f"{size / (1 << 20):,.0f} MiB of memory, more than three quarters of the memory "
+                f"limit; use {IN_PIECES}, or raise the limit (--memory, memory=)"
             ),
             stacklevel=2,
         )
-        return Gold.open(data), max(memory - size, least)
+        return Gold.open(data), max(memory - size, int((1 - _LARGEST_SHARE) * memory))
 
 
 def _files_and_size(source: PathSource) -> tuple[list[DataFile], int]:
-    """Return the files, and about how many bytes it takes to read and prepare gold as a whole."""
+    """Return the files, and the estimated memory for reading and preparing gold as a whole."""
     from karat.data.formats.registry import sources
 
     try:
         files = sources(source.path, source.columns)
-        size = sum(
-            _TABLE_EXPANSION * table_bytes(file)
-            if file.ending in BINARY
-            else _TEXT_EXPANSION * text_bytes(file)
-            for file in files
-        )
+        size = estimated_bytes(files, _TEXT_EXPANSION, _TABLE_EXPANSION)
     except InputError:  # reading it raises the error
         return [], 0
     return files, size
@@ -285,7 +290,7 @@ def _partitioned(
 ) -> PartitionedGold:
     for file in files:
         file.limit_memory(memory)
-    part_size = max(memory // _PARTS_IN_LIMIT, _SMALLEST_PART)
+    part_size = max(int(_PART_SHARE * memory), _SMALLEST_PART)
     gold = PartitionedGold(files, source, -(-size // part_size), part_size)
     if source.queries is not None:
         gold.outline = gold.outline.with_query_texts(source.queries, columns=source.columns)

@@ -1,18 +1,21 @@
 """The source of a run, which reads the run on demand: as a whole, or in batches of whole queries.
 
-This is the only place that decides how a run is read. A run that fits into the memory limit is read
-as a whole, and cached if there is room. A larger run is read in batches. If the rows of a query are
-not next to each other, the rows are first partitioned by query to temporary files.
+This is the only place that decides how a run is read:
+
+- A small run is read as a whole, and cached if there is room.
+- A run that exceeds the memory limit, or that is too large for the cache, is read in batches. A
+  format reads a file in pieces, which are cut into batches of whole queries.
+- If the rows of a query are not next to each other, the pieces are first partitioned by query, in
+  memory or into temporary files. Then each part is a batch.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice, pairwise
@@ -25,12 +28,13 @@ import numpy as np
 import polars as pl
 
 from karat.data.data_file import DataFile, PathSource, path_of
-from karat.data.file_sizes import BINARY, table_bytes, text_bytes
+from karat.data.file_sizes import estimated_bytes, estimated_table_bytes
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
 from karat.data.spill import PartsInMemory, SpillFolder, divided, part_numbers
 from karat.errors import InputError
 from karat.files import is_pipe
+from karat.memory_limit import default_memory
 from karat.read_ahead import parsed_ahead
 from karat.steps import tracked
 
@@ -38,28 +42,30 @@ if TYPE_CHECKING:
     from karat.data.formats.base import RunPiece
 
 CACHE_BYTES = 256 * 2**20
-"""The memory limit of all cached runs in the process.
+"""The maximum total size of all cached runs in this process, in bytes.
 
-A run is scored first, and its lists are needed again later, by a report or an explanation. Runs
-that fit into the limit are cached in between. Other runs are read again, so that memory does not
-grow with the number and the size of the runs.
+A run is scored first, and its lists are needed again later, by a report or an explanation. Small
+runs are cached until then. Other runs are read again, so that memory does not grow with the number
+and the size of the runs.
 """
-_BYTES_PER_DICT_RESULT = 64  # of the table that is built from the dicts
-_SHARE_OF_MEMORY = 4
-"""The default limit is this part of the machine's memory."""
-_BATCHES_IN_MEMORY = 24
-"""Scoring a batch takes up to this many times the memory of its table."""
+TABLE_EXPANSION = 3
+"""Memory for reading and scoring a run, as a multiple of the size of its table."""
+_TEXT_EXPANSION = 5
+"""The same, as a multiple of the size of its text."""
+_BATCH_EXPANSION = 24
+"""Peak memory while a batch is scored, as a multiple of the size of its table."""
 _SMALLEST_BATCH, _LARGEST_BATCH = 1 << 20, 1 << 24
-_TEXT_EXPANSION, _TABLE_EXPANSION = 5, 3
-"""How many times as large as its text or its table a run may be while it is read and scored."""
 _LARGEST_WHOLE = _TEXT_EXPANSION * CACHE_BYTES
-"""A run that takes more is read in batches even if it fits into the memory limit."""
+"""A run that needs more memory is read in batches even if it fits into the memory limit."""
+_PENDING_SHARE = 1 / 32
+"""The share of the memory limit for rows that are collected before they are divided into parts."""
 _PARTS_AHEAD = 2
-"""How many parts are ranked while one is scored."""
+"""How many parts are sorted ahead, while another is scored."""
 _FIRST_ROWS = 10_000
+_BYTES_PER_DICT_RESULT = 64
+"""The size of a row of the table that is built from a dict."""
 _TABLES = ("errors", "timings", "calls", "attempts", "responses")
 """The tables of a run with a column of query ids, besides the results."""
-_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 _cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
 _cache_lock = Lock()
@@ -70,9 +76,8 @@ class RunSource:
 
     `memory` is the limit in bytes, by default a quarter of the memory of the machine.
 
-    >>> source = RunSource({"q1": ["a", "b"], "q2": ["c"]})
-    >>> source.read().results.height, [batch.results.height for batch in source.batches(2)]
-    (3, [2, 1])
+    >>> RunSource({"q1": ["a", "b"], "q2": ["c"]}).read().results.height
+    3
     """
 
     def __init__(self, data: Any, memory: int | None = None) -> None:
@@ -81,11 +86,11 @@ class RunSource:
         self._parts: SpillFolder | PartsInMemory | None = None
         self._n_parts = 0
         self._headers: dict[int, RunPiece] = {}
-        """By the number of each file that was partitioned: a piece without results."""
-        self._first: Run | None = None
-        """The header of the first file, which a run in several files has."""
-        self._shown: set[str] = set()
-        """The warnings that were shown, since a large run may be read several times."""
+        """For each partitioned file, by its number: its first piece, without results."""
+        self._first_header: Run | None = None
+        """The first file's header, which is used for a run in several files."""
+        self._shown_warnings: set[str] = set()
+        """The warnings that were shown, because a run in batches may be read several times."""
 
     @property
     def path(self) -> str | None:
@@ -93,56 +98,54 @@ class RunSource:
         return path_of(self.data)
 
     @property
-    def is_kept(self) -> bool:
+    def is_in_memory(self) -> bool:
         """Whether the run is in memory, so that `read` is fast."""
         return isinstance(self.data, Run) or self in _cached_runs
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether the run may not fit into the memory limit, so that it is read in batches."""
-        if self.path is None or self.is_kept or is_pipe(self.path):
+        """Whether the run probably exceeds the memory limit and is therefore read in batches."""
+        from karat.data.formats.table_files import is_table
+
+        if self.path is None or self.is_in_memory or is_pipe(self.path):
             return False
         try:
             return self._estimated_size > self.memory or any(
-                # Such a table is refused as a whole, but a part of it is not.
-                file.ending in BINARY and table_bytes(file) > file.expanded_limit
+                # Reading such a table as a whole raises an error, but reading it in pieces does
+                # not.
+                is_table(file) and estimated_table_bytes(file) > file.expanded_limit
                 for file in self._files()
             )
-        except InputError:  # not a file; if it should be one, reading it raises the error
+        except InputError:  # no such file, for example; `read` raises the error
             return False
 
     @cached_property
-    def is_streamed(self) -> bool:
-        """Whether batches are faster than the whole run, although it fits into the memory limit.
+    def is_faster_in_batches(self) -> bool:
+        """Whether a run that fits into the memory limit is faster if it is read in batches.
 
-        They are if the run is too large for the cache: then reading and scoring overlap, and the
-        same memory is used again and again.
+        This is the case if it is too large for the cache: reading and scoring then overlap, and
+        memory is reused.
         """
         from karat.data.formats.registry import has_run_pieces
 
-        if self.path is None or self.is_kept or self.is_large or is_pipe(self.path):
+        if self.path is None or self.is_in_memory or self.is_large or is_pipe(self.path):
             return False
         try:
             if self._estimated_size <= _LARGEST_WHOLE:
                 return False
             return all(has_run_pieces(file, self._format) for file in self._files())
-        except InputError:  # reading it raises the error
+        except InputError:  # `read` raises the error
             return False
 
     @property
-    def fitting_share(self) -> float:
-        """About what share of the run fits into the memory limit."""
+    def share_in_memory(self) -> float:
+        """The approximate share of the run that fits into the memory limit."""
         return min(self.memory / self._estimated_size, 1.0) if self.is_large else 1.0
 
     @cached_property
     def _estimated_size(self) -> int:
-        """About how many bytes it takes to read the run as a whole and to score it."""
-        return sum(
-            _TABLE_EXPANSION * table_bytes(file)
-            if file.ending in BINARY
-            else _TEXT_EXPANSION * text_bytes(file)
-            for file in self._files()
-        )
+        """The estimated number of bytes needed to read and score the whole run."""
+        return estimated_bytes(self._files(), _TEXT_EXPANSION, TABLE_EXPANSION)
 
     def _files(self) -> list[DataFile]:
         from karat.data.formats.registry import run_files
@@ -169,40 +172,16 @@ class RunSource:
                     _cached_runs[self] = run
         return run
 
-    def batches(self, rows: int | None = None) -> Iterator[Run]:
-        """Yield the run in batches of whole queries.
-
-        A batch has at most `rows` results, unless a single query has more. Without `rows`, a run
-        that fits into the memory limit is one batch. The scores do not depend on the batches.
-        """
-        if rows is None and self.is_large:
-            yield from self.large_batches()
-            return
-        run = self.read()
-        query_ids = run.query_ids.to_list()
-        if rows is None or len(query_ids) < 2:
-            yield run
-            return
-        segments = run.segments
-        length = dict(zip(segments.query_ids, segments.lengths.tolist(), strict=True))
-        ends = np.cumsum([length.get(query, 0) for query in query_ids])
-        first = 0
-        while first < len(query_ids):
-            before = ends[first - 1] if first else 0
-            stop = max(int(np.searchsorted(ends, before + rows, "right")), first + 1)
-            yield run.only(query_ids[first:stop])
-            first = stop
-
     @property
     def _batch_bytes(self) -> int:
-        return min(max(self.memory // _BATCHES_IN_MEMORY, _SMALLEST_BATCH), _LARGEST_BATCH)
+        return min(max(self.memory // _BATCH_EXPANSION, _SMALLEST_BATCH), _LARGEST_BATCH)
 
-    def large_batches(self) -> Iterator[Run]:
-        """Yield a large or streamed run in batches of whole queries.
+    def batches(self) -> Iterator[Run]:
+        """Yield the run of a path in batches.
 
-        A query whose rows are not next to each other may be in several batches. The caller has to
-        check that, and call `partition` if it happens. If it happens in the first rows already, the
-        run is partitioned at once.
+        If the rows of a query are not next to each other, it may be in several batches: the caller
+        must check for this and call `partition`. If the first rows already show it, the run is
+        partitioned at once.
         """
         if self._parts is not None:
             parts = self._runs_by_part(range(self._n_parts))
@@ -215,7 +194,7 @@ class RunSource:
             pieces = chain(first, pieces)
             if number == 0 and not all(map(_starts_grouped, first)):
                 self.partition(pieces=pieces)
-                yield from self.large_batches()
+                yield from self.batches()
                 return
             yield from _whole_queries(pieces, self._batch_bytes)
 
@@ -233,7 +212,7 @@ class RunSource:
         return replace(combined_runs(runs, self.path or ""), name=runs[0].name)
 
     def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
-        """Yield the runs of each part of the queries, as `spill.part_numbers` numbers them."""
+        """Yield the runs of each part number of `part_numbers`, one iterator per part."""
         if not self.is_large:
             parts = _divided_run(self.read(), n_parts)
             for number in range(n_parts):
@@ -254,23 +233,25 @@ class RunSource:
         n_parts: int = 1,
         pieces: Iterator[RunPiece] | None = None,
     ) -> None:
-        """Divide the results by query into a multiple of `n_parts`.
+        """Divide the results by query into parts, whose number is a multiple of `n_parts`.
 
-        They are written to temporary files if they do not fit into the memory limit. `query` is the
-        reason, if it was in two batches. `pieces` are those of the first file, if it is open.
+        They are written to temporary files if the run exceeds the memory limit. `query` is the id
+        of a query that was in two batches, if that is the reason. `pieces` are the pieces of the
+        first file, if reading it has started.
         """
         self._parts = parts = SpillFolder() if self.is_large else PartsInMemory()
         finalize(self, parts.close)
-        size = self._estimated_size // _TEXT_EXPANSION
+        size = estimated_bytes(self._files(), 1, 1)
         self._n_parts = max(-(-size // self._batch_bytes // n_parts), 1) * n_parts
         self._n_parts = max(self._n_parts, 2)
-        size = 2 * self._batch_bytes if self.is_large else 0
+        size = max(2 * self._batch_bytes, int(_PENDING_SHARE * self.memory)) if self.is_large else 0
         for number, file in enumerate(self._files()):
             pending: list[RunPiece] = []
             if number or pieces is None:
                 pieces = self._pieces(file, "sorting")
             for piece in pieces:
-                if piece.ranked is None and query is not None:
+                if piece.ranked is None and query in piece.run.query_ids:
+                    assert query is not None
                     raise self.repeated_query(query)
                 pending.append(piece)
                 if sum(piece.run.results.estimated_size() for piece in pending) >= size:
@@ -279,14 +260,17 @@ class RunSource:
             self._add(pending, number)
 
     def _add(self, pieces: list[RunPiece], number: int) -> None:
-        """Divide some pieces of a file, given by its number."""
+        """Divide pieces of the file with this number into parts."""
         from karat.data.formats.registry import combined_runs
 
         if not pieces:
             return
         assert self._parts is not None
         if pieces[0].ranked is None:
-            # Timings and whatever else belongs to the queries remain with their results.
+            # These pieces are whole queries, so timings and other tables are divided, too.
+            query_ids = pl.concat([piece.run.query_ids for piece in pieces])
+            if query_ids.is_duplicated().any():
+                raise self.repeated_query(query_ids.filter(query_ids.is_duplicated())[0])
             run = combined_runs([piece.run for piece in pieces], self.path or "")
             run = replace(run, name=pieces[0].run.name)
             for part, part_of_run in _divided_run(run, self._n_parts).items():
@@ -298,7 +282,7 @@ class RunSource:
         self._parts.add(table, part_numbers(table["query_id"], self._n_parts), self._n_parts)
 
     def _runs_by_part(self, numbers: Iterable[int]) -> Iterator[list[Run]]:
-        """Yield the results of parts; the next parts are ranked in threads."""
+        """Yield the results of parts, while threads sort those of the next parts."""
         queue = (number for number in numbers)
         with closing(parsed_ahead(queue, self._runs_of_part, _PARTS_AHEAD)) as parts:
             for _, runs in parts:
@@ -344,7 +328,7 @@ class RunSource:
             self._parts = None
 
     def _pieces(self, file: DataFile, activity: str = "reading") -> Iterator[RunPiece]:
-        """Yield the pieces of a file; repeated warnings are shown once."""
+        """Yield the pieces of a file; each warning is shown only once."""
         yield from file.tracked(self._quiet_pieces(file), activity)
 
     def _quiet_pieces(self, file: DataFile) -> Iterator[RunPiece]:
@@ -366,15 +350,18 @@ class RunSource:
             yield replace(piece, run=self._with_header(piece.run))
 
     def _with_header(self, run: Run) -> Run:
-        """Return a piece of the run with the name and the settings of the whole run."""
+        """Return a piece with the name and the settings of the whole run.
+
+        They differ only for a run in several files. The unit of offsets must be that of the others.
+        """
         from karat.data.formats.registry import unit_of_offsets
 
         if self._name is None:
             return run
-        if self._first is None:
-            self._first = Run(NO_RESULTS, offsets=run.offsets, settings=run.settings)
-        unit_of_offsets([self._first, run], self.path or "")
-        return replace(run, name=self._name, settings=self._first.settings)
+        if self._first_header is None:
+            self._first_header = Run(NO_RESULTS, offsets=run.offsets, settings=run.settings)
+        unit_of_offsets([self._first_header, run], self.path or "")
+        return replace(run, name=self._name, settings=self._first_header.settings)
 
     @cached_property
     def _name(self) -> str | None:
@@ -385,13 +372,13 @@ class RunSource:
 
     def _show_new(self, caught: list[warnings.WarningMessage]) -> None:
         for warning in caught:
-            if str(warning.message) not in self._shown:
-                self._shown.add(str(warning.message))
+            if str(warning.message) not in self._shown_warnings:
+                self._shown_warnings.add(str(warning.message))
                 warnings.warn(warning.message, stacklevel=2)
 
 
 def _divided_run(run: Run, n_parts: int) -> dict[int, Run]:
-    """Return the queries of each part, if it has any."""
+    """Return the run of each part that has queries, by part number."""
     if run.lists is not None:
         numbers = part_numbers(run.query_ids, n_parts)
         return {
@@ -434,7 +421,7 @@ def _starts_grouped(piece: RunPiece) -> bool:
 def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
     """Yield runs of whole queries, with results of about `size` bytes.
 
-    The last query of the rows so far may continue in the next piece.
+    The last query is held back, because it may continue in the next piece.
     """
     rows: list[pl.DataFrame] = []
     for piece in pieces:
@@ -459,17 +446,6 @@ def _whole_queries(pieces: Iterable[RunPiece], size: int) -> Iterator[Run]:
     if rows:
         assert piece.ranked is not None, "all pieces of a file are of the same kind"
         yield piece.run.with_results(piece.ranked(pl.concat(rows)))
-
-
-def default_memory() -> int:
-    """Return a quarter of the memory of the machine, or of what the process may use."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows
-        total = 8 << 30
-    with suppress(OSError, ValueError):
-        total = min(total, int(_CONTAINER_LIMIT.read_text()))
-    return total // _SHARE_OF_MEMORY
 
 
 def _size(run: Run) -> int:

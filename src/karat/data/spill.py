@@ -1,7 +1,8 @@
 """Tables that are divided into parts: in memory, or in temporary folders if they do not fit.
 
-Every folder has a lock that ends with its process. A folder is removed when it is closed, and
-folders of processes that were killed are removed when the next folder is created.
+Each folder contains a lock file, which the operating system unlocks when the process ends. A folder
+is removed when it is closed. Folders of killed processes are removed when a process creates the
+next folder or prepares gold.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ _N_ATTEMPTS = 100
 
 
 def _parent() -> Path:
-    """Return the folder of all spill folders of this user."""
+    """Return the folder that contains all spill folders of this user."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     return Path(tempfile.gettempdir()) / f"karat-spill-{user}"
 
@@ -42,18 +43,18 @@ class PartsInMemory:
         self._objects: dict[int, list[Any]] = {}
 
     def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int) -> None:
-        """Add the rows of a table to their parts, numbered from 0."""
+        """Add the rows of a table to their parts. `part` holds the part number of each row."""
         for number, rows in divided(table, part, n_parts):
             self._tables.setdefault(number, []).append(rows)
 
     def part(self, number: int) -> pl.DataFrame | None:
-        """Return the rows of a part, in the order in which they were added."""
+        """Return the rows of a part, in the order in which they were added, or None."""
         tables = self._tables.get(number)
-        return None if tables is None else pl.concat(tables)
+        return None if tables is None else pl.concat(tables, how="diagonal")
 
-    def add_object(self, thing: Any, number: int) -> None:
+    def add_object(self, value: Any, number: int) -> None:
         """Add an object to a part."""
-        self._objects.setdefault(number, []).append(thing)
+        self._objects.setdefault(number, []).append(value)
 
     def objects(self, number: int) -> Iterator[Any]:
         """Yield the objects of a part, in the order in which they were added."""
@@ -66,65 +67,86 @@ class PartsInMemory:
 
 
 class SpillFolder:
-    """A temporary folder that holds the parts of tables, each in one file per part and table."""
+    """A temporary folder for tables that are divided into parts, whole tables, and objects.
+
+    There is one file per part and kind of content, to which tables or objects are appended.
+    """
 
     def __init__(self) -> None:
         remove_leftovers()
         self._lock: int | None
         self.path, self._lock = _new_folder()
-        self._n_tables = 0
-        self._paths: dict[tuple[int, str], list[Path]] = {}
-        """The files with the tables of each part and name; a list of the folder takes longer."""
+        self._starts: dict[Path, list[int]] = {}
+        """At which bytes the tables start in each file of tables that are divided."""
+        self._n_whole = 0
 
     def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int, name: str = "rows") -> None:
-        """Write the rows of a table to the files of their parts, numbered from 0.
+        """Append each row of a table to the file of its part. `part` holds the part numbers.
 
-        Tables with different names are read separately.
+        Tables with different names are in different files.
         """
-        try:
+        with self._writing():
             for number, rows in divided(table, part, n_parts):
-                path = self.path / f"{number:06}-{name}-{self._n_tables:06}.arrow"
-                rows.write_ipc_stream(path)  # many small streams are read much faster than files
-                self._paths.setdefault((number, name), []).append(path)
-        except Exception as error:
-            raise _spill_error(error, self.path) from error
-        self._n_tables += 1
+                path = self._path(number, name)
+                with path.open("ab") as file:
+                    self._starts.setdefault(path, []).append(file.tell())
+                    # Many small Arrow streams are read much faster than small Arrow files.
+                    rows.write_ipc_stream(file)
 
     def part(self, number: int, name: str = "rows") -> pl.DataFrame | None:
-        """Return the rows of a part, in the order in which they were added."""
-        paths = self._paths.get((number, name))
-        if paths is None:
+        """Return the rows of a part, in the order in which they were added, or None."""
+        path = self._path(number, name)
+        starts = self._starts.get(path)
+        if starts is None:
             return None
-        return pl.concat([pl.read_ipc_stream(path) for path in paths], how="diagonal")
+        content = path.read_bytes()
+        streams = (content[start:stop] for start, stop in pairwise([*starts, len(content)]))
+        return pl.concat(map(pl.read_ipc_stream, streams), how="diagonal")
 
-    def store(self, table: pl.DataFrame) -> None:
-        """Write a table that is not divided."""
-        try:
-            table.write_parquet(self.path / f"{self._n_tables:06}.parquet")
-        except Exception as error:
-            raise _spill_error(error, self.path) from error
-        self._n_tables += 1
-
-    def stored(self) -> pl.LazyFrame:
-        """Return the rows of all tables that are not divided, in the order they were stored."""
-        return pl.scan_parquet(sorted(self.path.glob("*.parquet")))
-
-    def add_object(self, thing: Any, number: int) -> None:
-        """Write an object to the files of a part."""
-        path = self.path / f"{number:06}-{self._n_tables:06}.pickle"
-        try:
-            path.write_bytes(pickle.dumps(thing))
-        except OSError as error:
-            raise _spill_error(error, self.path) from error
-        self._n_tables += 1
+    def add_object(self, value: Any, number: int) -> None:
+        """Append an object to the file of a part."""
+        with self._writing(), self._path(number, "objects").open("ab") as file:
+            pickle.dump(value, file)
 
     def objects(self, number: int) -> Iterator[Any]:
         """Yield the objects of a part, in the order in which they were added."""
-        for path in sorted(self.path.glob(f"{number:06}-*.pickle")):
-            yield pickle.loads(path.read_bytes())  # noqa: S301 - written by this process
+        path = self._path(number, "objects")
+        if not path.exists():
+            return
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            while file.tell() < size:
+                yield pickle.load(file)  # noqa: S301 - written by this process
+
+    def write_whole(self, table: pl.DataFrame) -> None:
+        """Write a table as a whole."""
+        with self._writing():
+            table.write_parquet(self.path / f"{self._n_whole:09}.parquet")
+        self._n_whole += 1
+
+    def scan_whole(self) -> pl.LazyFrame:
+        """Return the rows of all tables that `write_whole` wrote, in that order."""
+        return pl.scan_parquet(sorted(self.path.glob("*.parquet")))
+
+    def _path(self, number: int, name: str) -> Path:
+        return self.path / f"{number}-{name}"
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """State the folder and a remedy in errors of the operating system."""
+        try:
+            yield
+        except Exception as error:
+            reason = system_reason(error)
+            if reason is None:
+                raise
+            raise _spill_error(reason, self.path) from error
 
     def close(self) -> None:
-        """Remove the folder. Further calls do nothing: the number of the lock is used again."""
+        """Remove the folder.
+
+        Later calls do nothing, because the system may have reused the descriptor of the lock.
+        """
         lock, self._lock = self._lock, None
         if lock is None:
             return
@@ -136,8 +158,11 @@ class SpillFolder:
 def divided(
     table: pl.DataFrame, part: pl.Series, n_parts: int
 ) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield the number and the rows of each part that has rows. `part` has that of each row."""
-    # NumPy sorts such small integers by radix, which is several times as fast.
+    """Yield the number and the rows of each part that has rows.
+
+    `part` holds the part number of each row.
+    """
+    # NumPy uses radix sort for 16-bit integers, which is several times as fast.
     numbers = part.cast(pl.UInt16 if n_parts <= 1 << 16 else pl.UInt32).to_numpy()
     table = table[np.argsort(numbers, kind="stable")]
     ends = np.cumsum(np.bincount(numbers, minlength=n_parts)).tolist()
@@ -147,7 +172,10 @@ def divided(
 
 
 def part_numbers(query_ids: pl.Series, n_parts: int) -> pl.Series:
-    """Return the part of each query. With a multiple of `n_parts`, parts are divided further."""
+    """Return the part of each query.
+
+    Part i of n consists of the parts i, i + n, i + 2n, … of any multiple of n.
+    """
     return query_ids.hash() % n_parts
 
 
@@ -177,20 +205,20 @@ def _new_folder() -> tuple[Path, int]:
         except OSError as other:
             error = other
             break
-    raise _spill_error(error, parent) from error
+    raise _spill_error(system_reason(error) or str(error), parent) from error
 
 
 def _check_owner(parent: Path) -> None:
-    """Raise an OSError if another user may have made the folder, who could change its files."""
+    """Raise an OSError unless this user owns the folder; its owner could replace the files."""
     if not hasattr(os, "getuid"):
         return
     status = parent.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise PermissionError(f"{parent} is not a folder of this user")
+        raise PermissionError("it belongs to another user, or is not a folder")
 
 
 def _remove(folder: Path, lock: int) -> None:
-    """Remove a folder whose lock this process has."""
+    """Remove a folder whose lock this process holds."""
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
         os.close(lock)
@@ -199,7 +227,7 @@ def _remove(folder: Path, lock: int) -> None:
 
 
 def _locked(path: Path) -> int:
-    """Open and lock a file; raise an OSError if another process has locked or removed it."""
+    """Open and lock a file; raise an OSError if it is already locked, or was removed."""
     if sys.platform == "win32":
         with suppress(FileNotFoundError):
             path.unlink()  # fails while another process has the file open
@@ -217,13 +245,10 @@ def _locked(path: Path) -> int:
     return descriptor
 
 
-def _spill_error(error: Exception, folder: Path) -> Exception:
-    reason = system_reason(error)
-    if reason is None:
-        return error
+def _spill_error(reason: str, folder: Path) -> InputError:
     return InputError(
         f"writing temporary files failed: {reason}",
         path=folder,
-        hint="free some space, set the environment variable TMPDIR to another folder, or raise "
-        "--memory (memory=)",
+        hint="set the environment variable TMPDIR to a folder with enough space, or raise --memory "
+        "(memory=)",
     )

@@ -17,11 +17,11 @@ from karat.match.gold_index import GoldParts, PreparedGold, PreparedParts
 
 Result = TypeVar("Result")
 _MISSING_QUERIES = 50_000
-"""How many queries of gold that the run lacks are scored at a time."""
+"""Queries of gold that are not in the run are scored in groups of this size."""
 
 
 class Batches:
-    """The engine of a run that is read in batches, with the gold of their queries."""
+    """The engine of a run that is read in batches, each with the gold of its queries."""
 
     def __init__(self, gold: PreparedGold, source: RunSource) -> None:
         self.gold = gold
@@ -34,28 +34,31 @@ class Batches:
     def map(self, function: Callable[[Part], Result]) -> Iterator[Result]:
         """Yield the result for each batch, and for the queries that only gold has.
 
-        The results are collected first. If a query is in two batches, the function is called for
-        partitions of the run instead, or for the whole run if it fits into the memory limit.
+        If a query is in two batches, the function is called for partitions of the run instead, or
+        for the whole run if it fits into the memory limit. Therefore, all results are computed
+        before the first is yielded.
         """
         try:
-            results = list(map(function, self._parts()))
+            return iter(list(map(function, self._parts())))
         except _RepeatedQueryError as error:
             if not self.source.is_large:
                 return iter([function(Part(self.gold, self.source.read()))])
             self.source.partition(error.query)
-            results = list(map(function, self._parts()))
-        return iter(results)
+        try:
+            return iter(list(map(function, self._parts())))
+        except _RepeatedQueryError as error:
+            raise self.source.repeated_query(error.query) from None
 
     def _parts(self) -> Iterator[Part]:
         seen = _SeenQueries(self._gold_parts)
         run: Run | None = None
-        for run in self.source.large_batches():
+        for run in self.source.batches():
             yield Part(self._gold_parts.part(seen.add(run.query_ids)), run)
         assert run is not None, "a file without results is an error"
-        nothing = run.only([])
+        empty_run = run.only([])
         missing = np.flatnonzero(~seen.in_gold)
         for start in range(0, missing.size, _MISSING_QUERIES):
-            yield Part(self._gold_parts.part(missing[start : start + _MISSING_QUERIES]), nothing)
+            yield Part(self._gold_parts.part(missing[start : start + _MISSING_QUERIES]), empty_run)
 
 
 class PartitionedBatches:
@@ -67,10 +70,10 @@ class PartitionedBatches:
 
     def map(self, function: Callable[[Part], Result]) -> Iterator[Result]:
         """Yield the result for each part of the run, and for the queries that only gold has."""
-        return iter(list(map(function, self._parts())))
+        return map(function, self._parts())
 
     def _parts(self) -> Iterator[Part]:
-        nothing: Run | None = None
+        empty_run: Run | None = None
         only_in_gold = []
         for number, runs in enumerate(self.source.partitions(self.gold.n_parts)):
             gold = GoldParts(self.gold.part(number))
@@ -80,24 +83,25 @@ class PartitionedBatches:
                     queries = seen.add(run.query_ids)
                 except _RepeatedQueryError as error:
                     raise self.source.repeated_query(error.query) from None
-                nothing = run.only([]) if nothing is None else nothing
+                empty_run = run.only([]) if empty_run is None else empty_run
                 yield Part(gold.part(queries), run)
             missing = np.flatnonzero(~seen.in_gold)
-            if missing.size and nothing is None:
+            if missing.size and empty_run is None:
                 only_in_gold.append(number)
-            elif missing.size and nothing is not None:
-                yield Part(gold.part(missing), nothing)
-        assert nothing is not None, "a file without results is an error"
+            elif missing.size and empty_run is not None:
+                yield Part(gold.part(missing), empty_run)
+        if empty_run is None:
+            empty_run = self.source.read()  # has no queries; a file without results is an error
         for number in only_in_gold:
-            yield Part(self.gold.part(number), nothing)
+            yield Part(self.gold.part(number), empty_run)
 
 
 def local_engine(gold: PreparedGold, source: RunSource, *, needs_facts: bool) -> Engine:
-    """Return the engine of a run in this process: in batches if the run or gold is large."""
+    """Return the engine of a run in this process: in batches if that is needed, or faster."""
     if isinstance(gold, PreparedParts):
         return PartitionedBatches(gold, source)
-    # If a part needs the facts about the whole run, a run in batches is read twice.
-    if source.is_large or (source.is_streamed and not needs_facts):
+    # If facts are needed, batches would be read twice, so a run that fits is read as a whole.
+    if source.is_large or (source.is_faster_in_batches and not needs_facts):
         return Batches(gold, source)
     return OnePart(Part(gold, source.read()))
 
@@ -119,7 +123,10 @@ class _SeenQueries:
         self._not_in_gold: set[str] = set()
 
     def add(self, query_ids: pl.Series) -> Ints:
-        """Add the queries of a batch, and return the numbers of those in gold."""
+        """Add the queries of a batch, and return the numbers of those in gold.
+
+        Raise a `_RepeatedQueryError` if a query was added before.
+        """
         numbers = self._gold.numbers(query_ids)
         is_known = numbers >= 0
         known, unknown = numbers[is_known], query_ids.filter(~is_known).to_list()

@@ -113,9 +113,9 @@ class ScoredRun:
         return "the run" if self.source.is_large else None
 
     @property
-    def fitting_share(self) -> float:
-        """About what share of gold and of the run fits into the memory limit."""
-        return min(self.source.fitting_share, self.session.prepared.fitting_share)
+    def share_in_memory(self) -> float:
+        """The approximate share of gold and of the run that fits into the memory limit."""
+        return min(self.source.share_in_memory, self.session.prepared.share_in_memory)
 
 
 class LocalSession:
@@ -311,9 +311,9 @@ class LocalSession:
         scorer = PartScorer(plan, session.lists, facts, keeps_readings=keeps_readings)
         with closing(TableStore(self.memory)) as store:
             if isinstance(engine, Batches | PartitionedBatches):  # each table is kept at once
-                results = list(engine.map(lambda part: store.keep(scorer(part))))
+                results = list(engine.map(lambda part: store.store(scorer(part))))
             else:
-                results = list(map(store.keep, engine.map(scorer)))
+                results = list(map(store.store, engine.map(scorer)))
             if facts is None:
                 facts = merged_facts(result.facts for result in results)
                 self._refuse_failures(facts, source.path or name or facts.header.name)
@@ -446,7 +446,7 @@ def _readings_to_keep(
         family: reading
         for family, reading in readings.items()
         if FAMILIES[family].compares_texts
-        or (source.is_kept and not (removes_repeats and FAMILIES[family].compares_documents))
+        or (source.is_in_memory and not (removes_repeats and FAMILIES[family].compares_documents))
     }
 
 

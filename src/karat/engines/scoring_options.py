@@ -10,17 +10,16 @@ from typing import Any
 from karat import checks
 from karat.conventions import Conventions
 from karat.data.list_cut import ListCut
-from karat.data.run_source import default_memory
 from karat.errors import InputError
 from karat.files import parse_byte_count
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures.presets import preset_named
+from karat.memory_limit import LEAST_MEMORY, default_memory
 
 ENGINES = ("local", "spark")
-LEAST_MEMORY = 256 << 20
 _LIBRARY_BYTES = 128 << 20
-"""What Python, karat and its libraries take without any data."""
+"""The memory that Python, karat and its libraries use before any data is read."""
 _PARSERS: dict[str, Callable[[str], Any]] = {"top_k": int, "score_threshold": float}
 
 
@@ -43,10 +42,11 @@ class ScoringOptions:
     memory: str | int | None = None
 
     def check(self) -> None:
-        """Raise an error for an invalid convention or number, before any file is read."""
+        """Raise an error for an invalid option, before any file is read."""
         self.effective_conventions()
         self.list_settings()
         self.check_engine()
+        self._memory_limit()
 
     def check_engine(self) -> None:
         """Raise an error for an unknown engine."""
@@ -56,14 +56,13 @@ class ScoringOptions:
                 field="engine",
                 hint=f"use {' or '.join(ENGINES)}",
             )
-        self._memory_limit()
 
     def data_memory(self) -> int:
-        """Return how many bytes gold and runs may take: the limit without karat and libraries."""
+        """Return how many bytes gold and runs may take: the limit minus what libraries use."""
         return max(self._memory_limit() - _LIBRARY_BYTES, 1)
 
     def _memory_limit(self) -> int:
-        """Return the memory limit in bytes, by default a quarter of the machine's memory."""
+        """Return the memory limit in bytes."""
         if self.memory is None:
             return default_memory()
         if isinstance(self.memory, str):
@@ -76,7 +75,7 @@ class ScoringOptions:
             raise InputError(
                 f"must be at least {LEAST_MEMORY >> 20}M, got {self.memory}",
                 field="memory",
-                hint="karat itself and its libraries need about 200M",
+                hint=f"Python and the libraries need about {_LIBRARY_BYTES >> 20}M of it",
             )
         return limit
 

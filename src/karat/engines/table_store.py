@@ -1,7 +1,8 @@
-"""The score tables of batches, which are kept in Parquet files while other batches are scored.
+"""Store the score tables of batches until all are scored.
 
-A batch that was scored takes no memory then. At the end, the tables are combined one column at a
-time, so that little more than the result is in memory.
+Tables are in memory at first, and move to Parquet files when they take more than a small share of
+the memory limit. At the end, they are combined one column at a time, so that peak memory is little
+more than the result.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from karat.engines.parts import PartResult
 from karat.measures import ScoreTable
 from karat.measures.score_table import order_of_queries, total_counts
 
-_STORED_SHARE = 32
-"""Tables are written when they take this part of the memory limit."""
+_MEMORY_SHARE = 1 / 32
+"""The share of the memory limit for tables that are not written yet."""
 _TABLES = ("frame", "weights", "holes")
-"""The tables of a score table. A column of a file is named "table:column"."""
+"""The tables of a `ScoreTable`. In a file, their columns are named "table:column"."""
 _BATCH = "batch"
 
 
@@ -27,14 +28,14 @@ class TableStore:
     """The score tables of batches: in memory, or in files if they are large."""
 
     def __init__(self, memory: int) -> None:
-        self._limit = memory // _STORED_SHARE
+        self._limit = int(_MEMORY_SHARE * memory)
         self._folder: SpillFolder | None = None
         self._tables: list[ScoreTable] = []
-        """By the number of the batch; without rows if the table was written."""
+        """The table of each batch; without rows if they were written to a file."""
         self._n_written = 0
 
-    def keep(self, result: PartResult) -> PartResult:
-        """Store the table of a batch; the result has the number of the batch instead."""
+    def store(self, result: PartResult) -> PartResult:
+        """Store the table of a result, and return the result with the number of the batch."""
         if result.table is None:
             return result
         self._tables.append(result.table)
@@ -43,14 +44,14 @@ class TableStore:
         return replace(result, table=None, batch=len(self._tables) - 1)
 
     def combined(self, results: Iterable[PartResult]) -> ScoreTable:
-        """Return the table of some batches, which have different queries."""
+        """Return the combined table of the batches of these results, which share no queries."""
         batches = [result.batch for result in results if result.batch is not None]
         tables = [self._tables[batch] for batch in batches]
         if self._folder is None:
             return tables[0] if len(tables) == 1 else ScoreTable.concat(tables)
         self._write()
-        # Batches that were scored again, after the run was partitioned, are left out.
-        stored = self._folder.stored().filter(pl.col(_BATCH).is_in(batches))
+        # Ignore the tables of an attempt that was abandoned because the run had to be partitioned.
+        stored = self._folder.scan_whole().filter(pl.col(_BATCH).is_in(batches))
         order = order_of_queries(_column(stored, "frame:query_id"))
         frame, weights, holes = (
             pl.DataFrame(
@@ -72,7 +73,7 @@ class TableStore:
             return
         if self._folder is None:
             self._folder = SpillFolder()
-        self._folder.store(pl.concat([_flat(self._tables[batch], batch) for batch in recent]))
+        self._folder.write_whole(pl.concat([_flat(self._tables[batch], batch) for batch in recent]))
         for batch in recent:
             self._tables[batch] = _without_rows(self._tables[batch])
         self._n_written = len(self._tables)

@@ -123,7 +123,7 @@ def compare(
     memory : str or int, default None
         About how much memory to use, such as "2G" or a number of bytes. Gold and runs that need
         more are read in batches of whole queries, with the same result. None uses a quarter of the
-        machine's memory.
+        memory of the machine or container.
 
     Examples
     --------

@@ -14,10 +14,10 @@ from karat.conventions import Conventions
 from karat.data.data_file import PathSource, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
-from karat.data.run_source import RunSource
+from karat.data.run_source import TABLE_EXPANSION, RunSource
 from karat.engines.batches import local_engine
 from karat.engines.local import LocalSession, ScoredRun
-from karat.engines.parts import Engine
+from karat.engines.parts import Engine, RunFacts
 from karat.engines.scoring_options import ScoringOptions
 from karat.engines.spark import SparkRun
 from karat.engines.spark_session import collected_gold, is_spark_source, is_spark_table, spark_table
@@ -37,8 +37,6 @@ from karat.stats.clusters import cluster_labels
 from karat.steps import tracked
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
-_PIPE_EXPANSION = 4
-"""How many times as large as its table a run is while it is read and scored."""
 
 
 def evaluate(
@@ -110,7 +108,7 @@ def evaluate(
     memory : str or int, default None
         About how much memory to use, such as "2G" or a number of bytes. Gold and runs that need
         more are read in batches of whole queries, with the same result. None uses a quarter of the
-        machine's memory.
+        memory of the machine or container.
 
     Returns
     -------
@@ -194,7 +192,7 @@ class Evaluator:
     memory : str or int, default None
         About how much memory to use, such as "2G" or a number of bytes. Gold and runs that need
         more are read in batches of whole queries, with the same result. None uses a quarter of the
-        machine's memory.
+        memory of the machine or container.
 
     Examples
     --------
@@ -315,14 +313,16 @@ class Evaluator:
                 )
         session = self._session
         engines: Iterable[Engine] = map(self._engine, sources)
-        if session.depends_on_runs:
-            engines = list(tracked(engines, "reading runs", len(sources)))
-            session = session.with_defaults_for([session.facts(engine) for engine in engines])
+        facts: list[RunFacts | None] = [None] * len(sources)
         try:
+            if session.depends_on_runs:
+                engines = list(tracked(engines, "reading runs", len(sources)))
+                known = [session.facts(engine) for engine in engines]
+                session, facts = session.with_defaults_for(known), [*known]
             return [
-                session.score(source, engine, name)
-                for source, engine, name in tracked(
-                    zip(sources, engines, names, strict=True), "scoring runs", len(sources)
+                session.score(source, engine, name, facts_of_run)
+                for source, engine, name, facts_of_run in tracked(
+                    zip(sources, engines, names, facts, strict=True), "scoring runs", len(sources)
                 )
             ]
         finally:
@@ -362,11 +362,11 @@ class Evaluator:
         """Read a run from a pipe, which cannot be read again and is therefore held in memory."""
         run = Run.open(source)
         size = run.results.estimated_size()
-        if size * _PIPE_EXPANSION > self._session.memory:
+        if size * TABLE_EXPANSION > self._session.memory:
             warnings.warn(
                 KaratWarning(
-                    f"{path_of(source)}: a run that comes through a pipe is held in memory, which "
-                    "takes more than the memory limit; write it to a file to read it in parts"
+                    f"{path_of(source)}: a run from a pipe cannot be read in batches, and this one "
+                    "needs more memory than the limit; write it to a file first"
                 ),
                 stacklevel=4,
             )

@@ -33,8 +33,9 @@ class LoadedRun:
     def of(cls, scores: Scores, query_ids: pl.Series | None = None) -> LoadedRun | None:
         """Load the run of some scores, or only some of its queries.
 
-        Return None if the scores were read from a file, or if the whole run or gold is larger than
-        the memory limit; a warning says so. Warnings about the run are not repeated.
+        Return None if the lists are not available: for saved scores, for runs scored by Spark, and,
+        with a warning, if the whole run or gold exceeds the memory limit. Warnings about the run
+        are not repeated.
         """
         if scores.scored_run is None:
             return None
@@ -43,7 +44,8 @@ class LoadedRun:
             warnings.warn(
                 KaratWarning(
                     f"ranked lists and texts of run {scores.name!r} are not shown, because {what} "
-                    "is larger than the memory limit (--memory, memory=)"
+                    "needs more memory than the limit; to show them, raise the limit (--memory, "
+                    "memory=)"
                 ),
                 stacklevel=2,
             )

@@ -218,9 +218,11 @@ class Scores(Result):
         readings = {} if self.scored_run is None else self.scored_run.readings
         if self.scored_run is not None and (what := self.scored_run.too_large):
             raise InputError(
-                f"evidence matches are not kept, because {what} is larger than the memory limit",
+                f"evidence matches are not available, because {what} needs more memory than the "
+                "limit",
                 field="matches",
-                hint="raise the limit (memory=), or evaluate the queries of interest alone",
+                hint="raise the limit (memory=), or pass gold that contains only the queries of "
+                "interest",
             )
         if self.make_frame is not None:
             raise InputError(

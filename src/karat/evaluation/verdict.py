@@ -278,7 +278,7 @@ def gate(
     memory : str or int, default None
         About how much memory to use, such as "2G" or a number of bytes. Gold and runs that need
         more are read in batches of whole queries, with the same result. None uses a quarter of the
-        machine's memory.
+        memory of the machine or container.
 
     Returns
     -------

@@ -63,8 +63,8 @@ class PreparedGold:
         return self.gold.only(*query_ids)
 
     @property
-    def fitting_share(self) -> float:
-        """About what share of gold fits into the memory limit."""
+    def share_in_memory(self) -> float:
+        """The approximate share of gold that fits into the memory limit."""
         return 1.0
 
     def equals(self, other: PreparedGold) -> bool:
@@ -271,9 +271,9 @@ class PreparedParts(PreparedGold):
         return self._parts.only(*query_ids)
 
     @property
-    def fitting_share(self) -> float:
-        """About what share of gold fits into the memory limit."""
-        return self._parts.fitting_share
+    def share_in_memory(self) -> float:
+        """The approximate share of gold that fits into the memory limit."""
+        return self._parts.share_in_memory
 
     def equals(self, other: PreparedGold) -> bool:
         """Return whether both have the same number of parts, with equal rows."""

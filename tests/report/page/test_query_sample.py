@@ -37,7 +37,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return two runs that are larger than the memory limit."""
     monkeypatch.setattr(RunSource, "is_large", True)
-    monkeypatch.setattr(RunSource, "fitting_share", 0.9)
+    monkeypatch.setattr(RunSource, "share_in_memory", 0.9)
     monkeypatch.setattr(query_sample, "_SMALLEST_SAMPLE", 1)
     paths = []
     for name, run in (("old", OLD), ("new", NEW)):
@@ -145,7 +145,7 @@ def test_a_large_run_is_sampled_alike_in_memory_and_in_batches(
     monkeypatch.setattr(query_sample, "SAMPLE_SIZE", 4)
     batches = page_of(in_batches)
     monkeypatch.setattr(RunSource, "is_large", False)
-    monkeypatch.setattr(RunSource, "fitting_share", 1.0)
+    monkeypatch.setattr(RunSource, "share_in_memory", 1.0)
     monkeypatch.setattr(query_sample, "MOST_LISTED", 40)
     whole = page_of(in_batches)
     assert batches.queries.ids.equals(whole.queries.ids)

@@ -20,6 +20,8 @@ from karat.errors import InputError, KaratWarning, counted
 
 Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
+IN_PIECES = "a Parquet file (not .parquet.gz), or TREC, CSV, TSV or JSON Lines"
+"""The formats that are read in pieces, for messages."""
 RESPONSES = {"query_id": pl.String, "response": pl.String}
 """The columns of the table of responses of a run."""
 

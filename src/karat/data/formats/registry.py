@@ -12,7 +12,7 @@ import polars as pl
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, table_files, trec
-from karat.data.formats.base import Format, NotInPiecesError, RunPiece, WriteReport
+from karat.data.formats.base import IN_PIECES, Format, NotInPiecesError, RunPiece, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
@@ -215,8 +215,8 @@ def run_pieces(file: DataFile, name: str | None) -> Iterator[RunPiece]:
     if fmt.read_run_pieces is None or not has_run_pieces(file, name):
         warnings.warn(
             KaratWarning(
-                f"{file.path}: the format {fmt.name} is read as a whole, which may take more than "
-                "the memory limit; plain Parquet, TREC, CSV and JSON Lines files are read in parts"
+                f"{file.path}: this file cannot be read in batches, so the whole run is read into "
+                f"memory, which may exceed the memory limit; use {IN_PIECES} instead"
             ),
             stacklevel=2,
         )

@@ -420,7 +420,7 @@ def polars_source(source: Source) -> Path | IO[bytes]:
 
 def _expanded_size(source: Source, content: Buffer) -> int:
     """Return the approximate size of the content in memory, after checking it for damage."""
-    name = "Parquet" if content[:4] == b"PAR1" else "Arrow"
+    name = "Parquet" if content[:4] == _PARQUET else "Arrow"
     layout = parquet_layout if name == "Parquet" else arrow_layout
     try:
         size: int = layout.expanded_size(content)
@@ -437,10 +437,13 @@ def size_in_memory(source: Source) -> int:
 
     Rows with lists are read as Python objects, which take many times as much.
     """
-    scan = pl.scan_parquet if source.head.startswith(b"PAR1") else pl.scan_ipc
     size = _expanded_size(source, memory_map(source))
     with damage_as_input_error(source, "Parquet or Arrow"):
-        schema = scan(source.path, glob=False).collect_schema()
+        if source.head.startswith(_ARROW_STREAM):
+            schema = pl.read_ipc_stream(source.path, n_rows=0).schema
+        else:
+            scan = pl.scan_parquet if source.head.startswith(_PARQUET) else pl.scan_ipc
+            schema = scan(source.path, glob=False).collect_schema()
     return size * (_OBJECT_EXPANSION if any(map(_is_nested, schema.dtypes())) else 1)
 
 
@@ -507,6 +510,11 @@ def _binary_blocks(
 _OBJECT_EXPANSION = 16
 """How many times as large as a column of lists its Python objects are."""
 _MOST_ROWS = 1 << 20
+
+
+def is_table(source: Source) -> bool:
+    """Return whether the content is that of a Parquet or Arrow file."""
+    return source.head.startswith((_PARQUET, *_ARROW))
 
 
 def is_seekable(source: Source) -> bool:
@@ -711,7 +719,9 @@ def _text_format(name: str, separator: str) -> Format:
 
 
 _QUOTE, _NEWLINE = b'"\n'
+_PARQUET = b"PAR1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
+_ARROW = (b"ARROW1", _ARROW_STREAM)
 READERS: dict[str, Callable[[DataFile], LocatedTable]] = {
     "csv": _with_columns(lambda source: _read_text(source, ",")),
     "tsv": _with_columns(lambda source: _read_text(source, "\t")),
@@ -733,7 +743,7 @@ PARQUET = _format(
     "parquet",
     "Parquet",
     (".parquet",),
-    lambda source: source.head.startswith(b"PAR1"),
+    lambda source: source.head.startswith(_PARQUET),
     READERS["parquet"],
     WRITERS["parquet"],
     read_blocks=_binary_blocks("Parquet", lambda path: pl.scan_parquet(path, glob=False)),
@@ -743,7 +753,7 @@ ARROW = _format(
     "arrow",
     "Arrow",
     (".arrow", ".feather", ".ipc"),
-    lambda source: source.head.startswith((b"ARROW1", _ARROW_STREAM)),
+    lambda source: source.head.startswith(_ARROW),
     READERS["arrow"],
     WRITERS["arrow"],
     read_blocks=_binary_blocks("Arrow", lambda path: pl.scan_ipc(path, glob=False)),

@@ -84,6 +84,6 @@ def _sample_size(scores: Sequence[Scores], n: int) -> int:
     runs = [score.scored_run for score in scores if score.scored_run is not None]
     if not any(run.too_large for run in runs):
         return n if n <= MOST_LISTED else SAMPLE_SIZE
-    share = min(run.fitting_share for run in runs)
+    share = min(run.share_in_memory for run in runs)
     fitting = int(_SHARE_OF_MEMORY * share * n / len(runs))
     return max(min(SAMPLE_SIZE, fitting), _SMALLEST_SAMPLE)
