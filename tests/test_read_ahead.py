@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from karat.read_ahead import parsed_ahead
+from karat.read_ahead import map_ahead
 
 
 def test_results_have_the_order_of_the_blocks():
@@ -16,7 +16,7 @@ def test_results_have_the_order_of_the_blocks():
         time.sleep(0.002 * (number % 3))
         return number * 2
 
-    with closing(parsed_ahead((number for number in range(40)), parse, 5)) as blocks:
+    with closing(map_ahead((number for number in range(40)), parse, 5)) as blocks:
         assert list(blocks) == [(number, number * 2) for number in range(40)]
 
 
@@ -34,7 +34,7 @@ def test_error_follows_the_blocks_before_it(place):
         time.sleep(0.002)
         return number
 
-    with closing(parsed_ahead(numbers(), parse, 6)) as blocks:
+    with closing(map_ahead(numbers(), parse, 6)) as blocks:
         assert [next(blocks)[0] for _ in range(7)] == list(range(7))
         with pytest.raises(ValueError, match="block 7"):
             next(blocks)
@@ -48,7 +48,7 @@ def test_no_more_blocks_than_wanted_are_read_ahead():
             taken.append(number)
             yield number
 
-    with closing(parsed_ahead(numbers(), str, 3)) as blocks:
+    with closing(map_ahead(numbers(), str, 3)) as blocks:
         for used, _ in enumerate(blocks, 1):
             assert len(taken) <= used + 3
             time.sleep(0.001)
@@ -63,7 +63,7 @@ def test_threads_and_the_file_are_closed_after_the_first_block():
         finally:
             has_closed.set()
 
-    with closing(parsed_ahead(numbers(), str, 4)) as blocks:
+    with closing(map_ahead(numbers(), str, 4)) as blocks:
         next(blocks)
     assert has_closed.is_set()
     assert not [t for t in threading.enumerate() if t.name.startswith("karat-read")]

@@ -1,4 +1,4 @@
-"""Read and parse a file in blocks, in threads that are ahead of the use of the blocks."""
+"""Apply a function to blocks in background threads, ahead of the use of its results."""
 
 from __future__ import annotations
 
@@ -13,74 +13,77 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 Block = TypeVar("Block")
-Parsed = TypeVar("Parsed")
+Value = TypeVar("Value")
 
 _MOST_THREADS = 4
-"""More threads are not faster, since Polars uses all cores for one block."""
+"""More threads are not faster, because Polars already uses several threads for each block."""
 
 
-def parsed_ahead(
-    blocks: Generator[Block, None, None], parse: Callable[[Block], Parsed], n_ahead: int
-) -> Generator[tuple[Block, Parsed], None, None]:
-    """Yield each block and what a function returns for it, in order.
+def map_ahead(
+    blocks: Generator[Block, None, None], function: Callable[[Block], Value], n_ahead: int
+) -> Generator[tuple[Block, Value], None, None]:
+    """Yield each block with the result of a function, in order.
 
-    While a block is used, threads read and parse up to `n_ahead` more blocks. They must not emit
-    warnings: `warnings.catch_warnings` would catch them in any thread.
+    While a result is used, threads compute up to `n_ahead` more. Neither `blocks` nor the function
+    may emit warnings, because `warnings.catch_warnings` is not thread-safe.
 
-    >>> list(parsed_ahead((text for text in ["1", "2"]), int, n_ahead=2))
+    >>> list(map_ahead((text for text in ["1", "2"]), int, n_ahead=2))
     [('1', 1), ('2', 2)]
     """
-    turns = _Turns(blocks, parse)
+    results = _Results(blocks, function)
     threads = ThreadPoolExecutor(min(n_ahead, _MOST_THREADS, os.cpu_count() or 1), "karat-read")
     with closing(blocks):
         try:
-            pending = deque(threads.submit(turns.take) for _ in range(n_ahead))
-            early: dict[int, _Turn[Block, Parsed]] = {}
+            pending = deque(threads.submit(results.compute_next) for _ in range(n_ahead))
+            out_of_order: dict[int, _Result[Block, Value]] = {}
             for number in count():
-                while number not in early:
-                    turn = pending.popleft().result()
-                    early[turn.number] = turn
-                turn = early.pop(number)
-                if turn.error is not None:
-                    raise turn.error
-                if turn.result is None:
+                while number not in out_of_order:
+                    result = pending.popleft().result()
+                    out_of_order[result.number] = result
+                result = out_of_order.pop(number)
+                if result.error is not None:
+                    raise result.error
+                if result.value is None:
                     return
-                pending.append(threads.submit(turns.take))
-                yield turn.result
+                pending.append(threads.submit(results.compute_next))
+                yield result.value
         finally:
             threads.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True)
-class _Turn(Generic[Block, Parsed]):
-    """A block and its result; an error; or neither after the last block."""
+class _Result(Generic[Block, Value]):
+    """The result for the block with a number: with a value, an error, or neither after the end."""
 
     number: int
-    result: tuple[Block, Parsed] | None = None
+    value: tuple[Block, Value] | None = None
     error: Exception | None = None
 
 
-class _Turns(Generic[Block, Parsed]):
-    """Blocks that threads take in turn."""
+class _Results(Generic[Block, Value]):
+    """The results of a function for blocks, which several threads compute."""
 
-    def __init__(self, blocks: Iterator[Block], parse: Callable[[Block], Parsed]) -> None:
+    def __init__(self, blocks: Iterator[Block], function: Callable[[Block], Value]) -> None:
         self._blocks = blocks
-        self._n_taken = 0
-        self._parse = parse
+        self._function = function
+        self._n_blocks = 0
         self._lock = Lock()
 
-    def take(self) -> _Turn[Block, Parsed]:
-        """Read and parse the next block. An error must not overtake the blocks before it."""
+    def compute_next(self) -> _Result[Block, Value]:
+        """Compute the result for the next block.
+
+        An error is returned instead of raised, so that preceding blocks are yielded first.
+        """
         with self._lock:
-            number = self._n_taken
-            self._n_taken += 1
+            number = self._n_blocks
+            self._n_blocks += 1
             try:
                 block = next(self._blocks)
             except StopIteration:
-                return _Turn(number)
+                return _Result(number)
             except Exception as error:
-                return _Turn(number, error=error)
+                return _Result(number, error=error)
         try:
-            return _Turn(number, (block, self._parse(block)))
+            return _Result(number, (block, self._function(block)))
         except Exception as error:
-            return _Turn(number, error=error)
+            return _Result(number, error=error)

@@ -35,7 +35,7 @@ from karat.data.spill import PartsInMemory, SpillFolder, divided, part_numbers
 from karat.errors import InputError
 from karat.files import is_pipe
 from karat.memory_limit import default_memory
-from karat.read_ahead import parsed_ahead
+from karat.read_ahead import map_ahead
 from karat.steps import tracked
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class RunSource:
     def _runs_by_part(self, numbers: Iterable[int]) -> Iterator[list[Run]]:
         """Yield the results of parts, while threads sort those of the next parts."""
         queue = (number for number in numbers)
-        with closing(parsed_ahead(queue, self._runs_of_part, _PARTS_AHEAD)) as parts:
+        with closing(map_ahead(queue, self._runs_of_part, _PARTS_AHEAD)) as parts:
             for _, runs in parts:
                 yield runs
 

@@ -46,7 +46,7 @@ from karat.data.ranking import ranked_by_score, with_scores_that_order
 from karat.data.run import Run
 from karat.errors import SWAPPED, InputError
 from karat.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
-from karat.read_ahead import parsed_ahead
+from karat.read_ahead import map_ahead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -191,7 +191,7 @@ def _read_blocks(source: Source, schema: Schema) -> Iterator[pl.DataFrame]:
     """Yield the rows of each block; raise an error if there are none in the whole file."""
     lines = n_rows = 0
     read = partial(_read_block, schema=schema)
-    with closing(parsed_ahead(source.whole_lines(), read, source.n_ahead)) as blocks:
+    with closing(map_ahead(source.whole_lines(), read, source.n_ahead)) as blocks:
         for block, (frame, n_lines) in blocks:
             if frame is None:
                 refuse_unreadable(block if lines else source.head, source)
