@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from karat.checks import did_you_mean
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -35,14 +35,17 @@ COMPRESSIONS = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd"}
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 24
 _SMALLEST_BLOCK = 1 << 20
-_BLOCKS_IN_MEMORY = 64
-"""A block of text is at most this part of the memory limit."""
+_BLOCK_SHARE = 1 / 64
+"""The largest share of the memory limit for a block of text."""
 _MOST_AHEAD = 6
-_BLOCK_EXPANSION, _SHARE_AHEAD = 7, 3
-"""A block takes seven times its text while it is parsed; those ahead may take a third of the limit.
-"""
+_AHEAD_SHARE = 1 / 3
+"""The share of the memory limit for all blocks that are read ahead."""
+_BLOCK_EXPANSION = 7
+"""Memory for parsing a block, as a multiple of its text."""
 _SAMPLED_BYTES, _LARGEST_SAMPLE = 1 << 19, 1 << 26
-"""How much of a compressed file, or of its content, is read to estimate its compression."""
+"""The maximum number of bytes read to estimate the compression ratio: of the compressed file, and
+of its content.
+"""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
@@ -84,10 +87,14 @@ class Source:
             raise InputError("file not found", path=path, hint=_similar_path_hint(self.path))
 
     def limit_memory(self, memory: int) -> None:
-        """Read such small and so few blocks ahead that they take a part of the memory limit."""
-        self.largest_block = min(max(memory // _BLOCKS_IN_MEMORY, _SMALLEST_BLOCK), BLOCK_BYTES)
-        size = _SHARE_AHEAD * _BLOCK_EXPANSION * self.largest_block
-        self.n_ahead = min(max(memory // size, 1), _MOST_AHEAD)
+        """Limit the size of blocks and the number read ahead.
+
+        They take at most a third of the memory limit, except that at least one block of 1 MiB is
+        read ahead.
+        """
+        self.largest_block = min(max(int(memory * _BLOCK_SHARE), _SMALLEST_BLOCK), BLOCK_BYTES)
+        n_fitting = int(memory * _AHEAD_SHARE / (_BLOCK_EXPANSION * self.largest_block))
+        self.n_ahead = min(max(n_fitting, 1), _MOST_AHEAD)
 
     @property
     def compression(self) -> str | None:
@@ -135,7 +142,7 @@ class Source:
                 mark = b""
 
     def compression_of_start(self) -> float:
-        """Return how many times as large as the compressed data the content is, at the start."""
+        """Return the compression ratio of the start of the file."""
         with self._open_both() as (raw, file):
             n_bytes = 0
             while raw.tell() < _SAMPLED_BYTES and n_bytes < _LARGEST_SAMPLE:
@@ -167,10 +174,12 @@ class Source:
 
     def too_expanded(self, limit: int) -> InputError:
         """Return the error for content that is larger than the limit."""
+        mebibytes = limit / (1 << 20)
+        size = f"{mebibytes:,.0f} MiB" if mebibytes >= 1 else counted(limit, "byte")
         return self.error(
-            f"the content needs more than {limit / (1 << 20):,.0f} MiB of memory",
-            hint="if you trust the file, raise the limit with the environment variable "
-            f"{EXPANDED_LIMIT}=20G",
+            f"the decompressed and decoded content is larger than {size}, the limit for this file",
+            hint=f"if you trust the file, set the environment variable {EXPANDED_LIMIT} to a "
+            "larger size, for example 20G",
         )
 
     def _read(self, size: int) -> bytes:

@@ -44,6 +44,21 @@ def test_unexpected_error_is_one_line_and_exit_code_2(command, monkeypatch, erro
         command("--debug", *EVALUATION)
 
 
+@pytest.mark.parametrize(
+    ("words", "has_option"), [(EVALUATION, True), (["fuse", "a.run", "a.run"], False)]
+)
+def test_option_to_use_less_memory_is_named_if_the_command_has_it(
+    command, monkeypatch, words, has_option
+):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("karat.cli.main.app.invoke", fail)
+    code, _, err = command(*words)
+    assert code == 2
+    assert ("--memory" in err) == has_option
+
+
 @pytest.mark.parametrize("flags", UNBUFFERED.values(), ids=UNBUFFERED)
 @pytest.mark.parametrize("words", [EVALUATION, ["trec_eval", "a.qrels", "a.run"], ["--version"]])
 def test_full_standard_output_is_exit_code_2(words, flags):

@@ -505,7 +505,7 @@ def test_report_of_a_sample_shows_the_lists_and_the_gold_of_the_sample(
     for source in (gold, karat.Gold.read(gold)):
         run = karat.Run.read(path) if is_in_memory and source is gold else path
         scores = karat.evaluate(source, run, EVERY_KIND, memory=1)
-        with pytest.warns(karat.KaratWarning, match="the report has lists of 12 of 40 queries"):
+        with pytest.warns(karat.KaratWarning, match="the report lists 12 of 40 queries"):
             pages.append(build_page([scores]))
     parts, whole = pages
     assert not pages[0].sheets[0].scores.scored_run.session.has_whole_gold
@@ -529,7 +529,7 @@ def test_gold_in_parts_is_compared_part_by_part(gold_and_run):
 def test_chart_with_gold_in_parts_is_drawn_from_a_sample(gold_and_run):
     gold, run = gold_and_run
     scores = karat.evaluate(gold, karat.Run.read(run), EVERY_KIND, memory=1)
-    with pytest.warns(karat.KaratWarning, match="the chart is drawn from .* chosen at random"):
+    with pytest.warns(karat.KaratWarning, match="the chart shows .* chosen at random"):
         assert scores.plot("curves") is not None
 
 

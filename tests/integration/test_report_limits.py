@@ -59,7 +59,7 @@ def test_page_states_that_it_lists_a_sample_of_many_queries(tmp_path, monkeypatc
     with pytest.warns(karat.KaratWarning, match="of 60 queries"):
         karat.compare(gold, runs, "RR").report(path)
     page = opened(path)
-    statement = "of 60 queries: 10 of the most informative, and 10 chosen at random"
+    statement = "of 60 queries: 10 chosen as most informative and 10 chosen at random"
     over_all = "Values, intervals and tests are over all queries"
     for section in ("#queries", "#comparison"):
         note = page.locator(f"{section} .sample")

@@ -33,7 +33,7 @@ class Made:
     end: Site
 
     def is_named(self, names: set[str]) -> bool:
-        """Tell whether a list names this call, or all calls of its function."""
+        """Return whether a list names this call, or all calls of its function."""
         return bool({f"{self.path}:{self.function}", str(self)} & names)
 
     def __str__(self) -> str:

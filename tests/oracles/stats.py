@@ -192,7 +192,7 @@ def few_interval(steps, confidence=0.95):
 
 
 def is_few(steps, confidence=0.95):
-    """Tell whether so few queries differ that no choice of signs has a p below 1 − confidence."""
+    """Return whether so few queries differ that no choice of signs has a p below 1 − confidence."""
     differing = sum(x != 0 for x in steps)
     return Fraction(2, 2**differing) >= 1 - Fraction(str(confidence))
 

@@ -151,7 +151,7 @@ def _sentence_spans(text: str) -> Iterator[TextSpan]:
 
 
 def _continues(text: str, end: re.Match[str]) -> bool:
-    """Tell whether the sentence continues after a possible end."""
+    """Return whether the sentence continues after a possible end."""
     if end["space"].count("\n") > 1:
         return False
     if text[end.end() : end.end() + 1].islower():

@@ -164,9 +164,16 @@ def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         return f"standard output cannot be written ({error.strerror or error})"
     if isinstance(error, MemoryError):
-        return "not enough memory for this input"
+        return f"not enough memory for this input; {_memory_hint()}"
     name, text = type(error).__name__, printable(brief(str(error), 300))
     return f"unexpected {name}: {text} (run karat --debug … to see the traceback)"
+
+
+def _memory_hint() -> str:
+    command = app.commands.get("".join(sys.argv[1:2]))
+    if command is not None and any(parameter.name == "memory" for parameter in command.params):
+        return "try a lower --memory"
+    return "use a smaller input or a machine with more memory"
 
 
 def main() -> None:

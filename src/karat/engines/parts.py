@@ -1,10 +1,11 @@
 """Score a run in parts of whole queries: the facts, the score of one part, and the engines.
 
-Queries do not influence each other, so any set of whole queries can be scored alone. What does
-depend on the whole run is collected in `RunFacts`, before the parts are scored if a part needs it
-(`LocalSession.needs_facts`). `PartScorer` is a pure function of a part. Its result holds counts and
-examples instead of notes, warnings and errors; `LocalSession.score` merges them, so that a run in
-parts has the same scores, notes, warnings and errors as a run in one part.
+Queries do not influence each other, so any set of whole queries can be scored alone. Facts about
+the whole run are collected in `RunFacts`: before scoring if there is only one part or if parts need
+them (`LocalSession.needs_facts`), otherwise while scoring. `PartScorer` is a pure function of one
+part and these facts. Its result holds counts and examples instead of notes, warnings and errors;
+`LocalSession.score` merges them, so that a run in parts has the same scores, notes, warnings and
+errors as a run in one part.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Part:
 
 
 class Engine(Protocol):
-    """A run that is split into parts, in this process or elsewhere.
+    """Splits one run into parts and maps a function over them, in this process or elsewhere.
 
     Every query of gold and of the run is in exactly one part, and every call of `map` uses the same
     parts. The order of the parts, and of the results, does not matter. Functions and results can
@@ -70,21 +71,21 @@ class OnePart:
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """What is known about a run apart from its lists, for one part or for the whole run."""
+    """Facts about a run or a part of it, without its lists."""
 
     header: Run
     """A run without queries that has the name, the settings and the unit of offsets."""
     n_queries: int
     n_results: int
     schema: Mapping[str, pl.DataType]
-    """The columns of the results; empty if they are dicts or lists of ids."""
+    """The columns of the results; empty if the run was given as dicts or lists of ids."""
     incomplete: frozenset[str]
-    """The columns of the results that have null values, or that parts with results lack."""
+    """The columns that have null values, or that some parts with results do not have."""
     has_dicts: bool
     usage: UsageNames
     failed: FailedQueries
     first_ids: tuple[str, ...]
-    """The first ids of the queries, by bytes."""
+    """The first three query ids in byte order."""
     document_ids: frozenset[str] = frozenset()
     """The ids of the documents of the results; only if gold has spans."""
     candidates: RunFacts | None = None
@@ -189,7 +190,11 @@ class PartError:
 
     @property
     def order(self) -> tuple[int, str]:
-        """A run in one part has the error of the first step, and there of the first query."""
+        """The sort key of the error to raise.
+
+        It is the one that scoring the whole run in one part would raise: in the earliest step, and
+        there for the first query.
+        """
         return self.step, getattr(self.error, "query", None) or ""
 
 
@@ -233,14 +238,16 @@ class PartResult:
     facts: RunFacts
     failure: PartError | None = None
     missing_items: pl.DataFrame | None = None
-    """The items of the part that the table of chunks lacks; nothing is scored if there are any."""
+    """Items that are missing in the table of chunks; if there are any, the part is not scored."""
     table: ScoreTable | None = None
     batch: int | None = None
-    """The number of the table in a `TableStore`, if it is there instead of in `table`."""
+    """The number of the batch in a `TableStore`, if the table was moved there."""
     unmatched: UnmatchedQueries = field(default_factory=UnmatchedQueries)
     cut: CutCounts = field(default_factory=CutCounts)
     characters: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """By measure at rank k: the characters up to k of all queries, and the number of queries."""
+    """For each measure of spans or evidence with a cutoff k: the total number of characters up to
+    rank k, and the number of queries.
+    """
     readings: Mapping[FamilyName, FamilyInput] = field(default_factory=dict)
     """The inputs of the kernels; empty unless `PartScorer.keeps_readings`."""
 
@@ -257,7 +264,7 @@ class ListPreparation:
     """Document ids that gold spells differently: {id in the run: id in gold}."""
 
     def with_ids(self, run: Run) -> Run:
-        """Return a run with item ids and, for documents, the ids of gold."""
+        """Return the run with hashes as item ids if needed, and document ids spelled as in gold."""
         if self.hashes_texts:
             run = run.with_item_ids()
         if not self.renamed or run.lists is not None:
@@ -279,7 +286,7 @@ class ListPreparation:
 
 @dataclass(frozen=True, eq=False)
 class PartScorer:
-    """Scores a part of a run: a pure function, which depends on no other part."""
+    """Scores a part of a run: a pure function of one part and the facts about the run."""
 
     plan: Plan
     lists: ListPreparation
@@ -296,7 +303,8 @@ class PartScorer:
             return replace(result, missing_items=missing_items)
         steps: list[str] = []
         try:
-            # Warnings about gold and about the run were shown before, or follow from the facts.
+            # Warnings were shown when gold and the run were read, or are created later from the
+            # facts.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", KaratWarning)
                 scored, readings = self._match(part.gold, run, steps)
@@ -309,7 +317,10 @@ class PartScorer:
     def _match(
         self, gold: PreparedGold, run: Run, steps: list[str]
     ) -> tuple[Run, dict[FamilyName, FamilyInput]]:
-        """Return the run as it is scored and the inputs of the kernels; fill in `steps`."""
+        """Return the run as it is scored and the inputs of the kernels.
+
+        Append the name of each finished step to `steps`, which locates an error.
+        """
         scored = self.lists.shortened(run)
         steps.append("lists")
         scored = self.lists.in_code_points(scored)
@@ -328,9 +339,10 @@ class PartScorer:
         result: PartResult,
     ) -> PartResult:
         # The convention "error" needs the counts of all parts, so `LocalSession` applies it.
+        missing = self.plan.conventions.missing
         conventions = replace(
             self.plan.conventions,
-            missing=self.plan.conventions.missing.replace("error", "zero"),
+            missing="zero" if missing == "error" else missing,
             unknown="ignore",
         )
         plan = replace(self.plan, conventions=conventions)
@@ -345,7 +357,7 @@ class PartScorer:
         )
 
     def _missing_items(self, run: Run) -> pl.DataFrame | None:
-        """Return the items of a part that are not in the table of chunks, sorted."""
+        """Return the items of a part that are not in the table of chunks."""
         if self.plan.chunks is None or self.facts is None:
             return None
         key = ["item_id"] if self.facts.has_complete("item_id") else ["doc_id", "start", "end"]
@@ -358,7 +370,7 @@ class PartScorer:
 def _characters(
     plan: Plan, readings: Mapping[FamilyName, FamilyInput]
 ) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield how many characters are returned up to the rank of each measure, and for how many."""
+    """Yield, for each measure with a cutoff, the characters up to it and the number of queries."""
     for measure in plan.measures:
         reading, k = readings[measure.declaration.family], measure.cutoff
         if reading.characters is not None and isinstance(k, int) and reading.has_gold.any():
@@ -376,7 +388,7 @@ class OverlapFinder:
 
     def __call__(self, part: Part) -> PartOverlap:
         """Return which ids occur in the part."""
-        # Whole lists are searched: an id that top_k removed is not misspelled.
+        # Search the whole lists: an id that is missing only because of top_k is not misspelled.
         run = self.lists.with_ids(part.run)
         return overlap(
             self.relevant_ids, collapse_to_documents(run) if self.level == "doc" else run

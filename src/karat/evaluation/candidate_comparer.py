@@ -1,15 +1,16 @@
 """What a reranker did with the candidates of some queries, and which stage lost each query.
 
-The candidates are the lists before reranking, `Run.candidates`. A relevant item that is not in the
-top k is lost by one of three stages:
+The candidates are the lists before reranking, `Run.candidates`. A relevant item that could be in
+the top k but is not is counted as lost by one of three stages:
 
 - `candidates`: the reranker never had it.
 - `rerank`: the reranker had it, and at least k items are ranked above it.
-- `cut`: the reranker had it, but a limit or a threshold removed it from a list of fewer than k.
+- `cut`: the reranker had it, but a limit or threshold removed it, and the list has fewer than k
+  items.
 
-No more than k items fit into the top k. So of R relevant items, min(R, k) are expected there, and
-a stage loses only what the next stage, working perfectly, could not put into the top k. Gold spans
-and evidence texts count without that limit, because one item can cover several.
+The top k has room for at most k items, so min(R, k) of R relevant items are expected. A stage is
+charged only for items that even perfect later stages could not put into the top k. For gold spans
+and evidence texts, the expected number is R, because one item can cover several.
 
 `CandidateComparer` is a function of a part of a run. Its results hold rows, counts and exact sums,
 which `karat.evaluation.reranking` merges, so that a run in parts has the numbers of the whole run.
@@ -46,7 +47,7 @@ T = TypeVar("T")
 STAGES = ("candidates", "rerank", "cut")
 """The stages that can lose a relevant item, in the order of a pipeline."""
 NONE = "none"
-"""The stage of a query that lost nothing."""
+"""The label of queries for which no stage lost anything."""
 _DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -63,7 +64,7 @@ class DepthSums:
     """Empty if the highest nDCG is not defined."""
 
     def at(self, depth: int) -> tuple[Sequence[float], Sequence[float]]:
-        """Return the sums of recall and of the highest nDCG if only the first candidates count."""
+        """Return the sums of recall and nDCG if only the first `depth` candidates are used."""
         reached = min(depth, self.longest)
         return self.recall[reached], self.best.get(reached, ())
 
@@ -75,16 +76,16 @@ class ComparedPart:
     per_query: pl.DataFrame
     """The rows of `Reranking.per_query`."""
     depths: DepthSums
-    n_without: int
+    n_without_candidates: int
     """The number of queries without candidates."""
     n_failed: int
-    n_strangers: int
+    n_not_candidates: int
     """How many relevant items are in the results but not among the candidates."""
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateComparer:
-    """Compares the candidates of a part with its results: a function that depends on no other part.
+    """Compares the candidates of a part with its results, independently of other parts.
 
     `lists` and `candidate_lists` state how both are prepared before they are matched with gold.
     """
@@ -98,7 +99,9 @@ class CandidateComparer:
     lists: ListPreparation
     candidate_lists: ListPreparation
     readings: Mapping[FamilyName, FamilyInput]
-    """The results matched with gold, if that is known for the whole run, which is the only part."""
+    """The results already matched with gold, if they were kept and the whole run is one part;
+    otherwise empty.
+    """
 
     @property
     def measure(self) -> Measure:
@@ -113,11 +116,11 @@ class CandidateComparer:
 
     @property
     def is_rank(self) -> bool:
-        """Whether items are judged, and not what they cover."""
+        """Whether gold judges items, rather than spans or evidence texts."""
         return self.measure.declaration.family == RANK.name
 
     def depths(self, longest: int) -> list[int]:
-        """Return the numbers of candidates to show if the longest list has this length."""
+        """Return the depths to report if the longest list has this length."""
         depths = {*_DEPTHS, self.k, self.rerank_depth or 1}
         return [*sorted(depth for depth in depths if depth < longest), longest]
 
@@ -169,15 +172,15 @@ class _Comparison:
 
     def result(self) -> ComparedPart:
         """Return the comparison."""
-        strangers = self.relevant.filter(pl.col("position") == 0, pl.col("rank") > 0)
+        not_candidates = self.relevant.filter(pl.col("position") == 0, pl.col("rank") > 0)
         is_answered = answered_queries(self.gold.query_ids, self.run)[0]
         is_answered &= ~failed_queries(self.gold.query_ids, self.run)
         return ComparedPart(
             self._per_query(),
             self._depths(),
-            int(np.count_nonzero(is_answered & self.after.has_gold & ~self.with_candidates)),
+            int(np.count_nonzero(is_answered & self.after.has_gold & ~self.has_candidates)),
             self.run.failed,
-            strangers.height,
+            not_candidates.height,
         )
 
     @property
@@ -197,14 +200,14 @@ class _Comparison:
 
     @cached_property
     def relevant(self) -> pl.DataFrame:
-        """The rows of `found` that should be in the top k, of the queries with candidates."""
+        """The rows of `found` that are relevant, of queries with candidates."""
         relevant = self.found
         if self.comparer.is_rank:
             relevant = relevant.filter(pl.col("grade") >= self.comparer.rel)
-        return relevant.filter(pl.Series(self.with_candidates)[relevant["query"]])
+        return relevant.filter(pl.Series(self.has_candidates)[relevant["query"]])
 
     @cached_property
-    def with_candidates(self) -> Flags:
+    def has_candidates(self) -> Flags:
         """Which queries have gold and a list of candidates, even an empty one."""
         has_list, _ = answered_queries(self.gold.query_ids, self.candidates)
         return has_list & self.before.has_gold
@@ -254,9 +257,13 @@ class _Comparison:
         if self.comparer.is_rank:
             expected, available = np.minimum(expected, k), np.minimum(available, k)
         is_short = self._list_lengths() < k
-        after = available - reached
+        lost_later = available - reached
         return np.stack(
-            (expected - available, np.where(is_short, 0, after), np.where(is_short, after, 0))
+            (
+                expected - available,
+                np.where(is_short, 0, lost_later),
+                np.where(is_short, lost_later, 0),
+            )
         )
 
     def _list_lengths(self) -> Ints:
@@ -272,9 +279,9 @@ class _Comparison:
         return is_listed if depth is None else is_listed & (position <= depth)
 
     def _best(self, depth: int | None) -> Floats:
-        """Return the highest nDCG if a reranker orders the first candidates, NaN if undefined.
+        """Return the highest nDCG that reordering the first `depth` candidates can reach.
 
-        The other candidates follow in their order.
+        The other candidates keep their order after them. NaN if undefined.
         """
         data = self.before.data
         if not isinstance(data, Hits):
@@ -307,7 +314,7 @@ class _Comparison:
         return DepthSums(longest, recall, best)
 
     def _recall(self, depth: int) -> Floats:
-        """Return the share of the relevant items of each query among the first candidates."""
+        """Return the recall of each query in its first `depth` candidates."""
         found = self._count(self._is_within(self.relevant["position"].to_numpy(), depth))
         shares: Floats = found[self.queries] / self.n_relevant[self.queries]
         return shares

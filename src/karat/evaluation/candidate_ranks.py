@@ -101,7 +101,7 @@ def require_columns(
         is_made = name == "item_id" and lists.hashes_texts
         if not is_made and not candidates.has_complete(name):
             raise InputError(
-                f"some candidates have no {name}, which is compared with gold",
+                f"some candidates have no {name}, but the comparison with gold needs it",
                 field=f"candidates.{name}",
                 hint="store the same fields in candidates as in results",
             )

@@ -1,6 +1,6 @@
 """What a reranker did with its candidates: what they contain, and which stage lost each query.
 
-`reranking` lets a `CandidateComparer`, which defines the stages, compare each part of a run, and
+`reranking` applies a `CandidateComparer`, which defines the stages, to each part of a run and
 merges the results.
 """
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _DEFAULT_CUTOFF = 10
 _MEASURES = {RANK.name: "nDCG", SPAN.name: "span.nDCG", EVIDENCE.name: "evidence.nDCG"}
-_MOST_IDS = 10_000
-"""How many lost queries of each stage are listed in JSON."""
+_MAX_LISTED_IDS = 10_000
+"""The maximum number of lost queries per stage that JSON lists."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,20 +60,20 @@ class Reranking(Result):
         How many candidates of each query the reranker got. None means all of them.
     per_query : DataFrame
         One row per query: query_id, stage, relevant, lost_candidates, lost_rerank, lost_cut,
-        before, after and best. `stage` lost most of the relevant items of the query, the earliest
-        of several; it is "none" if nothing was lost. `before` and `after` are the nDCG of the
-        candidates and of the results. `best` is the highest nDCG that the reranker could reach; it
-        is null for spans and evidence, for which it is not defined.
+        before, after and best. `stage` is the stage that lost the largest number of relevant items
+        of the query, the earliest one in a tie, or "none" if none was lost. `before` and `after`
+        are the nDCG of the candidates and of the results. `best` is the highest nDCG that the
+        reranker could reach; it is null for spans and evidence, for which it is not defined.
     depths : DataFrame
-        One row per depth: depth, recall and best. `recall` is the mean share of the relevant items
-        among the first candidates, `best` the mean of the highest nDCG if the reranker got only
-        these.
+        One row per depth: depth, recall and best. `recall` is the mean share of all relevant items
+        that are among the first `depth` candidates, `best` the mean of the highest nDCG if the
+        reranker received only these candidates.
     change : dict
         The difference of the means of `after` and `before`, with its 95% interval and p-value.
     make_items : function
-        Makes `items`.
+        Function without arguments that returns `items`.
     notes : tuple of str
-        Which queries are left out, and what is special about these lists.
+        Which queries are left out, and other remarks about the lists.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Reranking(Result):
 
     @property
     def cutoff(self) -> int:
-        """The k of the stages: a relevant item below rank k is lost."""
+        """The cutoff k of the stages."""
         assert isinstance(self.measure.cutoff, int)
         return self.measure.cutoff
 
@@ -111,7 +111,7 @@ class Reranking(Result):
 
     @property
     def recall(self) -> float:
-        """The mean share of the relevant items among the candidates that the reranker got."""
+        """The mean share of all relevant items that are among the reranker's candidates."""
         reranked = self.depths.filter(pl.col("depth") <= (self.rerank_depth or math.inf))
         return float(reranked["recall"][-1])
 
@@ -120,7 +120,7 @@ class Reranking(Result):
         """One row per relevant item, span or evidence text, sorted by query and item.
 
         The columns are query_id, item, candidate_rank and rank. A rank is null if the item is not
-        in the list. The table is made when it is first used; then a large run is read again.
+        in the list. Computed on first access, which reads a large run again.
         """
         return self.make_items()
 
@@ -175,15 +175,18 @@ class Reranking(Result):
                 if stage != NONE
             }
             | {NONE: {"queries": len(self.lost_by(NONE))}},
-            "lost": {stage: self.lost_by(stage)[:_MOST_IDS] for stage in STAGES},
+            "lost": {stage: self.lost_by(stage)[:_MAX_LISTED_IDS] for stage in STAGES},
             "notes": [*self.notes, *self._unlisted_notes()],
         }
 
     def _unlisted_notes(self) -> Iterator[str]:
-        """Yield of which stages `as_dict` does not list all lost queries."""
+        """Yield a note for each stage of which `as_dict` lists only some of the lost queries."""
         for stage, n_lost, _ in self.stages.iter_rows():
-            if stage != NONE and n_lost > _MOST_IDS:
-                yield f"lost: the first {_MOST_IDS:,} of {n_lost:,} queries lost by {stage}"
+            if stage != NONE and n_lost > _MAX_LISTED_IDS:
+                yield (
+                    f"lost: lists only the first {_MAX_LISTED_IDS:,} of the {n_lost:,} queries "
+                    f"that the stage {stage} lost"
+                )
 
     def __repr__(self) -> str:
         before, after = self.change["value_a"], self.change["value_b"]
@@ -196,7 +199,7 @@ def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
     """Compare the candidates of a run with its results."""
     scored_run = _run_with_candidates(scores)
     comparer = _comparer(scored_run, _ndcg(scores, measure), _lowest_grade(scores))
-    parts = _results(scored_run, comparer)
+    parts = _map_parts(scored_run, comparer)
     per_query = pl.concat([part.per_query for part in parts]).sort("query_id")
     if not per_query.height:
         raise InputError(
@@ -215,7 +218,7 @@ def reranking(scores: Scores, measure: AnyMeasure | None = None) -> Reranking:
         _depth_table(parts, comparer, per_query.height),
         _change(per_query, comparer.measure),
         partial(_items, scored_run, comparer),
-        tuple(_notes(parts, family.noun)),
+        tuple(_notes(parts, family.target, comparer.k)),
     )
 
 
@@ -297,8 +300,8 @@ def _plan(session: LocalSession, measure: Measure) -> Plan:
     return replace(session.plan, measures=(measure,), conventions=conventions)
 
 
-def _results(scored_run: ScoredRun, function: Callable[[Part], T | PartError]) -> list[T]:
-    """Read the run again, which may be large, and return the result of each part."""
+def _map_parts(scored_run: ScoredRun, function: Callable[[Part], T | PartError]) -> list[T]:
+    """Apply a function to each part of the run, which is read again, and return the results."""
     session, source = scored_run.session, scored_run.source
     # Warnings about gold and the run were shown when the run was scored.
     with warnings.catch_warnings():
@@ -319,7 +322,7 @@ def _order(failure: PartError) -> tuple[int, str]:
 
 
 def _items(scored_run: ScoredRun, comparer: CandidateComparer) -> pl.DataFrame:
-    return pl.concat(_results(scored_run, comparer.items)).sort(pl.all())
+    return pl.concat(_map_parts(scored_run, comparer.items)).sort(pl.all())
 
 
 def _depth_table(
@@ -344,18 +347,23 @@ def _change(per_query: pl.DataFrame, measure: Measure) -> dict[str, Any]:
     return compare_pairs(tables).row(0, named=True)
 
 
-def _notes(parts: Sequence[ComparedPart], noun: str) -> Iterator[str]:
-    without = sum(part.n_without for part in parts)
-    if without:
-        yield f"{counted(without, 'query')} without candidates: left out of this section"
-    failed = sum(part.n_failed for part in parts)
-    if failed:
-        yield f"{counted(failed, 'query')} failed: left out of this section"
-    strangers = sum(part.n_strangers for part in parts)
-    if strangers:
+def _notes(parts: Sequence[ComparedPart], target: str, k: int) -> Iterator[str]:
+    left_out = "left out of the comparison of candidates and results"
+    n_without_candidates = sum(part.n_without_candidates for part in parts)
+    if n_without_candidates:
+        yield f"{counted(n_without_candidates, 'query')} without candidates: {left_out}"
+    n_failed = sum(part.n_failed for part in parts)
+    if n_failed:
+        yield f"{counted(n_failed, 'query')} failed: {left_out}"
+    n_not_candidates = sum(part.n_not_candidates for part in parts)
+    if n_not_candidates:
+        are, they_are, them = (
+            ("is", "it is", "it") if n_not_candidates == 1 else ("are", "they are", "them")
+        )
         yield (
-            f"{strangers:,} relevant in the results but not among the candidates "
-            f"(counted as {noun}s that the reranker had)"
+            f"{counted(n_not_candidates, target)} {are} found in the results but not among the "
+            f"candidates; in the top {k:,}, {they_are} counted as if the reranker had received "
+            f"{them}"
         )
 
 
@@ -367,7 +375,7 @@ def _rerank_depth(run: Run) -> int | None:
 
 
 def available_rerankings(scores: Sequence[Scores]) -> tuple[list[Reranking], list[str]]:
-    """Return the view of each run with candidates that was compared with gold.
+    """Return the `Reranking` of each run with candidates that was compared with gold.
 
     The second list states for which runs it is not available, and why.
     """

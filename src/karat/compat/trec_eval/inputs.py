@@ -107,7 +107,8 @@ def _lines(source: Source, names: tuple[str, ...]) -> Iterator[tuple[int, list[s
         has_lines = True
     if not has_lines:
         raise source.error(
-            "the file contains only comments", hint="check the command that wrote the file"
+            "the file contains only comments and blank lines",
+            hint="check the command that wrote the file",
         )
 
 

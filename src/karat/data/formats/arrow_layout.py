@@ -247,7 +247,7 @@ class _Table:
         return self.position + offset if offset else None
 
     def has(self, slot: int) -> bool:
-        """Tell whether a field has a value."""
+        """Return whether a field has a value."""
         return self._field_position(slot) is not None
 
     def number(self, slot: int, layout: str) -> int:

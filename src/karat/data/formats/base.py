@@ -186,7 +186,7 @@ def refuse_infinite_scores(results: pl.DataFrame, target: str) -> None:
 
 
 def _equals_item_id(results: pl.DataFrame, name: str) -> bool:
-    """Tell whether a column is the doc_id and equals the item_id, so that nothing is lost."""
+    """Return whether a column is the doc_id and equals the item_id, so that nothing is lost."""
     return (
         name == "doc_id"
         and "item_id" in results.columns

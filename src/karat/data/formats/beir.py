@@ -60,7 +60,7 @@ def find_split(folder: Path) -> Path | None:
 
 
 def sniff(source: DataFile) -> bool:
-    """Tell whether the file is a table in the qrels folder of a BEIR folder."""
+    """Return whether the file is a table in the qrels folder of a BEIR folder."""
     return (
         source.path.absolute().parent.name == "qrels"
         and queries_file(_folder(source)) is not None

@@ -45,7 +45,7 @@ _SAMPLE_LINES = 50  # number of lines that are used to detect the format
 
 
 def sniff(source: Source) -> bool:
-    """Tell whether the file can only be an export; most with four fields may also be TREC."""
+    """Return whether the file can only be an export; most with four fields may also be TREC."""
     lines = _sample(source)
     field_counts = {len(fields) for fields in lines}
     if field_counts == {3}:
@@ -173,7 +173,7 @@ def _refuse_lone_cr(source: Source, body: str, skipped: int) -> None:
 
 
 def _ends_with_tab(body: str, width: int) -> bool:
-    """Tell whether the last line has an additional empty field, which Polars ignores."""
+    """Return whether the last line has an additional empty field, which Polars ignores."""
     return body.endswith("\t") and body.rpartition("\n")[2].count("\t") >= width
 
 

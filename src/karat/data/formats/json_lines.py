@@ -227,7 +227,7 @@ def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Sour
 
 
 def _is_torn(line: bytes, source: Source) -> bool:
-    """Tell whether this is the last line of a run, without a newline: `karat run` was stopped."""
+    """Return whether this is the last line of a run, without a newline: `karat run` was stopped."""
     is_run = source.head.startswith(b'{"karat":1,"kind":"run"')
     return is_run and not line.endswith(b"\n") and source.read().endswith(b"\n" + line)
 
@@ -316,7 +316,7 @@ def with_item_keys(item: Any, keys: Iterable[str], theirs: dict[str, str]) -> An
 
 
 def with_query_id(record: Any) -> bool:
-    """Add an id that is a hash of the query text to a record without id; tell whether it did."""
+    """Add an id that is a hash of the query text to a record without id; return whether it did."""
     if not isinstance(record, dict) or record.get("query_id") is not None:
         return False
     text = record.get("query")

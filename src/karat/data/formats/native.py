@@ -33,7 +33,7 @@ def first_line(source: Source) -> bytes:
 
 
 def sniff(source: Source) -> bool:
-    """Tell whether the first line is the header or a query of a native file."""
+    """Return whether the first line is the header or a query of a native file."""
     first = first_line(source)
     return first.startswith(b"{") and (
         source.ending in ENDINGS

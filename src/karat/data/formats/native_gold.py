@@ -565,7 +565,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _has_lost_values(values: list[Any], series: pl.Series) -> bool:
-    """Tell whether a column has null instead of a value that its type cannot store."""
+    """Return whether a column has null instead of a value that its type cannot store."""
     if series.dtype.is_nested():
         return any(map(_is_lost, values, series.to_list()))
     return series.null_count() > values.count(None)

@@ -302,7 +302,7 @@ def line_of_record(
 
 
 def _use_contexts_as_results(record: dict[str, Any], theirs: dict[str, str]) -> bool:
-    """Set `results` from a list of retrieved texts; tell whether their ids are hashes."""
+    """Set `results` from a list of retrieved texts; return whether their ids are hashes."""
     name = next((name for name in CONTEXTS if name in record), None)
     texts, ids = record.get(name or ""), record.get("retrieved_context_ids")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -332,14 +332,14 @@ def _refuse_misspelled_results(record: Mapping[Any, Any], number: int, error: Ma
 
 
 def _may_have_other_names(line: RunLine, content: bytes) -> bool:
-    """Tell whether the results, or their ids, may be there under the names of another tool."""
+    """Return whether the results, or their ids, may be there under the names of another tool."""
     if line.results is None:
         return line.error is None
     return _lacks_ids(line) and any(key in content for key in _ITEM_KEYS)
 
 
 def _lacks_ids(line: RunLine) -> bool:
-    """Tell whether the first result or candidate has no id; to check all would take too long."""
+    """Return whether the first result or candidate has no id; to check all would take too long."""
     first_items = [items[0] for items in (line.results, line.candidates) if items]
     return any(isinstance(item, ResultRow) and item.id is None for item in first_items)
 

@@ -46,7 +46,7 @@ SHAPE_HINT = "write {query: {item: value}}, with each query and each item once"
 
 
 def sniff(source: Source) -> bool:
-    """Tell whether the file starts like JSON of this shape."""
+    """Return whether the file starts like JSON of this shape."""
     return bool(_OPENING.match(source.head.removeprefix(BYTE_ORDER_MARK)))
 
 

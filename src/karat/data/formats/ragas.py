@@ -97,7 +97,7 @@ class RagasRows:
             yield query, number, row, record
 
     def any(self, field: str) -> bool:
-        """Tell whether any row has a value in this column."""
+        """Return whether any row has a value in this column."""
         return any(getattr(row, field) is not None for _, _, row, _ in self)
 
     def error(self, problem: str, *, line: int, field: str, hint: str | None = None) -> InputError:
@@ -389,7 +389,7 @@ _OTHER_FORMATS = (
 
 
 def sniff(source: DataFile) -> bool:
-    """Tell whether the first line is a JSON object with contexts."""
+    """Return whether the first line is a JSON object with contexts."""
     first = first_line(source)
     return first.startswith(b"{") and has_ragas_columns(
         source.columns.rename_names(key.decode() for key in _KEY.findall(first))

@@ -64,7 +64,7 @@ LocatedTable = tuple[pl.DataFrame, frames.Locate, int | None]
 
 
 def has_empty_object(dtype: pl.DataType | DataTypeClass) -> bool:
-    """Tell whether a type contains objects without keys, which Parquet cannot store."""
+    """Return whether a type contains objects without keys, which Parquet cannot store."""
     if isinstance(dtype, pl.Struct):
         return not dtype.fields or any(has_empty_object(field.dtype) for field in dtype.fields)
     return isinstance(dtype, (pl.List, pl.Array)) and has_empty_object(dtype.inner)
@@ -122,7 +122,7 @@ def _incomplete_columns(results: pl.DataFrame) -> list[str]:
 
 
 def _has_column_names(source: DataFile, separator: str) -> bool:
-    """Tell whether the first line has known column names with this separator between them."""
+    """Return whether the first line has known column names with this separator between them."""
     text = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.strip()), "")
     original_names = {name.strip(' "') for name in first.split(separator)}
@@ -132,7 +132,7 @@ def _has_column_names(source: DataFile, separator: str) -> bool:
 
 
 def _has_query_texts(names: set[str]) -> bool:
-    """Tell whether there is a column with query texts and another one that belongs to queries."""
+    """Return whether there is a column with query texts and another one that belongs to queries."""
     related = {"id", "evidence", *RELEVANT, *RESULTS, frames.OLD_CONTEXTS}
     related |= {*frames.ITEM_ID, *frames.ANSWERS}
     return not names.isdisjoint(frames.QUERY_TEXT) and not names.isdisjoint(related)

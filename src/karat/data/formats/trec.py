@@ -6,8 +6,8 @@ grade may be written as `1.0`. A line of a run with more than six fields is an e
 a number: then an id probably contains a space, which shifts the score to the sixth field.
 
 `parse` reads line by line and defines what a file means. It is slow, so Polars reads the file
-instead if its lines are tidy (one space between fields, no comments) or can be tidied. Whenever
-Polars fails, `parse` decides.
+instead if its lines are tidy (one space between fields, no comments) or can be tidied. Lines that
+Polars cannot read are parsed as in `parse`.
 """
 
 from __future__ import annotations
@@ -69,10 +69,13 @@ RUN: Schema = {
 }
 
 _SPACE, _NEWLINE = 32, 10
-_SLICE = 1 << 18  # bytes that fit into the CPU cache, which makes a scan several times as fast
+# Slices of this size fit into the CPU cache, which makes scanning several times as fast.
+_SLICE = 1 << 18
 _OTHER_SPACES = bytes([9, 11, 12, 13])
 _TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
 _WHITE_SPACE = r"[ \t\n\v\f\r]"
+# A comment line in which text follows a carriage return, which may be the next line of an old Mac
+# file.
 _COMMENT_WITH_MORE = re.compile(rb"^[ \t\v\f\r]*#[^\n]*\r[^\n]*\S", re.MULTILINE)
 _GRADE = re.compile(rb"[+-]?[0-9]+(?:\.0*)?")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -81,7 +84,7 @@ _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
 def sniff(source: Source) -> bool:
-    """Tell whether the first line has the number of fields of qrels or of a run."""
+    """Return whether the first line has the number of fields of qrels or of a run."""
     return kind(source) is not None
 
 
@@ -159,12 +162,15 @@ def last_tag(source: Source) -> str:
 
 
 def has_iterations(source: Source) -> bool:
-    """Tell whether the second field of qrels has information: another value than 0 or Q0."""
+    """Return whether the second field of qrels is informative.
+
+    It is if it has a value other than 0 and Q0, or both of them.
+    """
     iterations: set[bytes] = set()
     for block in source.whole_lines():
-        lines = (line.split(None, 2) for line in block.split(b"\n"))
+        rows = (line.split(None, 2) for line in block.split(b"\n"))
         iterations |= {
-            fields[1] for fields in lines if len(fields) > 2 and not fields[0].startswith(b"#")
+            fields[1] for fields in rows if len(fields) > 2 and not fields[0].startswith(b"#")
         }
         if iterations - {b"0", b"Q0"} or len(iterations) > 1:
             return True
@@ -183,71 +189,75 @@ def neither_kind(source: Source) -> InputError:
 
 
 def _read(source: Source, schema: Schema) -> pl.DataFrame:
-    """Read block by block, so that little more than the table is in memory."""
+    """Read the file block by block.
+
+    Besides the table, one block and at most `source.n_ahead` blocks after it are in memory.
+    """
     return pl.concat(_read_blocks(source, schema))
 
 
 def _read_blocks(source: Source, schema: Schema) -> Iterator[pl.DataFrame]:
-    """Yield the rows of each block; raise an error if there are none in the whole file."""
-    lines = n_rows = 0
+    """Yield the rows of each block; raise an error if the whole file has none."""
+    n_lines_before = n_rows = 0
     read = partial(_read_block, schema=schema)
     with closing(map_ahead(source.whole_lines(), read, source.n_ahead)) as blocks:
         for block, (frame, n_lines) in blocks:
             if frame is None:
-                refuse_unreadable(block if lines else source.head, source)
-                frame = _parse_lines(source, block, schema, lines + 1)
+                refuse_unreadable(block if n_lines_before else source.head, source)
+                frame = _parse_lines(source, block, schema, n_lines_before + 1)
             n_rows += frame.height
-            lines += n_lines
+            n_lines_before += n_lines
             yield frame
     if not n_rows:
-        parse(source, schema)
+        parse(source, schema)  # raises the error
 
 
 def _read_block(block: bytes, schema: Schema) -> tuple[pl.DataFrame | None, int]:
     """Read lines with Polars, after tidying them if needed, and count them.
 
-    The table is None if `parse` has to read them.
+    The table is None if Polars cannot read the block, so that `_parse_lines` has to.
     """
     if b"#" in block and b"\r" in block and _COMMENT_WITH_MORE.search(block):
         return None, _count_lines(block)
-    lines = _count_tidy_lines(block, len(schema) - 1)
-    if lines is None:
+    n_lines = _count_tidy_lines(block, len(schema) - 1)
+    if n_lines is None:
         return _read_untidy(block, schema), _count_lines(block)
-    frame = _read_with_polars(block, schema, lines)
-    return _read_special(block, block, schema, lines) if frame is None else frame, lines
+    frame = _read_with_polars(block, schema, n_lines)
+    return _read_special(block, block, schema, n_lines) if frame is None else frame, n_lines
 
 
 def _read_untidy(block: bytes, schema: Schema) -> pl.DataFrame | None:
     """Read lines with several spaces, tabs, comments or blank lines."""
     tidy = _tidy(block)
-    lines = _count_tidy_lines(tidy, len(schema) - 1)
-    frame = None if lines is None else _read_with_polars(tidy, schema, lines)
-    return _read_special(block, tidy, schema, lines) if frame is None else frame
+    n_lines = _count_tidy_lines(tidy, len(schema) - 1)
+    frame = None if n_lines is None else _read_with_polars(tidy, schema, n_lines)
+    return _read_special(block, tidy, schema, n_lines) if frame is None else frame
 
 
 def _read_special(
-    block: bytes, tidy: bytes, schema: Schema, lines: int | None
+    block: bytes, tidy: bytes, schema: Schema, n_lines: int | None
 ) -> pl.DataFrame | None:
     """Read a run with unusual tags, or qrels with decimal grades."""
     if schema is RUN:
         return _read_without_tags(block)
-    return None if lines is None else _read_decimal_grades(tidy, lines)
+    return None if n_lines is None else _read_decimal_grades(tidy, n_lines)
 
 
 def _read_without_tags(block: bytes) -> pl.DataFrame | None:
     """Read a run in which tags contain spaces or are not UTF-8: drop everything after the score."""
-    if b"\r" in block.replace(b"\r\n", b"\n"):  # the rest of a tag may in fact be more lines
+    # A lone CR may be a line ending, so `_parse_lines` decides.
+    if b"\r" in block.replace(b"\r\n", b"\n"):
         return None
     without_tags = _without_tags(_tidy(block))
     if without_tags is None:
         return None
     schema = {name: dtype for name, dtype in RUN.items() if name != "tag"}
-    lines = _count_tidy_lines(without_tags, len(schema) - 1)
-    return None if lines is None else _read_with_polars(without_tags, schema, lines)
+    n_lines = _count_tidy_lines(without_tags, len(schema) - 1)
+    return None if n_lines is None else _read_with_polars(without_tags, schema, n_lines)
 
 
 def _without_tags(block: bytes) -> bytes | None:
-    """Remove the tags from the lines of a tidy block; None if `parse` has to read it."""
+    """Remove the tags from the lines of a tidy block; None if `_parse_lines` has to read it."""
     codes: NDArray[np.uint8] = np.frombuffer(block, np.uint8)
     newlines = np.flatnonzero(codes == _NEWLINE)
     ends = newlines if block.endswith(b"\n") else np.append(newlines, codes.size)
@@ -271,7 +281,7 @@ def _without_tags(block: bytes) -> bytes | None:
 def _any_made_of(
     characters: bytes, codes: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]
 ) -> bool:
-    """Tell whether any of the words, given by starts and ends, has only these characters."""
+    """Return whether any of the words, given by starts and ends, has only these characters."""
     if not starts.size:
         return False
     is_allowed = np.zeros(256, np.bool_)
@@ -280,9 +290,9 @@ def _any_made_of(
     return bool((n_others[ends] == n_others[starts]).any())
 
 
-def _read_decimal_grades(block: bytes, lines: int) -> pl.DataFrame | None:
+def _read_decimal_grades(block: bytes, n_lines: int) -> pl.DataFrame | None:
     """Read qrels in which some grades are written as `1.0`."""
-    frame = _read_with_polars(block, {**QRELS, "grade": pl.String}, lines)
+    frame = _read_with_polars(block, {**QRELS, "grade": pl.String}, n_lines)
     if frame is None:
         return None
     grades = integers_of_text(frame["grade"])
@@ -291,7 +301,7 @@ def _read_decimal_grades(block: bytes, lines: int) -> pl.DataFrame | None:
     return frame.with_columns(grades)
 
 
-def _read_with_polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
+def _read_with_polars(block: bytes, schema: Schema, n_lines: int) -> pl.DataFrame | None:
     """Read a tidy block; None unless all of its lines and values are valid."""
     names = list(schema)
     # A line with too few fields has no value in the last column.
@@ -308,7 +318,7 @@ def _read_with_polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame 
         )
     except (pl.exceptions.PolarsError, OSError):
         return None
-    if frame.height != lines or sum(frame.null_count().row(0)):
+    if frame.height != n_lines or sum(frame.null_count().row(0)):
         return None
     frame = frame.drop("tag", strict=False)
     longest = frame.select(pl.col("query_id", "item_id").str.len_bytes().max()).row(0)
@@ -317,13 +327,13 @@ def _read_with_polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame 
     if schema.get("grade") == pl.Int64 and are_too_large(frame["grade"]).any():
         return None
     if schema.get("score") == pl.Float64 and not frame["score"].is_finite().all():
-        return frame if _infinities_are_spelled_out(block, schema, lines) else None
+        return frame if _infinities_are_spelled_out(block, schema, n_lines) else None
     return frame.rechunk()  # Polars reads many chunks, which slow down everything after this
 
 
-def _infinities_are_spelled_out(block: bytes, schema: Schema, lines: int) -> bool:
-    """Tell whether all scores that are not finite are written as `inf` (not `1e999` or `nan`)."""
-    as_text = _read_with_polars(block, {**schema, "score": pl.String}, lines)
+def _infinities_are_spelled_out(block: bytes, schema: Schema, n_lines: int) -> bool:
+    """Return whether all scores that are not finite are written as `inf` (not `1e999` or `nan`)."""
+    as_text = _read_with_polars(block, {**schema, "score": pl.String}, n_lines)
     if as_text is None:
         return False
     scores = as_text["score"]
@@ -332,7 +342,7 @@ def _infinities_are_spelled_out(block: bytes, schema: Schema, lines: int) -> boo
 
 
 def _count_lines(block: bytes) -> int:
-    """Count the line feeds; several times as fast as `bytes.count`, since there are many."""
+    """Count the line feeds; faster than `bytes.count` if there are many lines."""
     codes = np.frombuffer(block, np.uint8)
     starts = range(0, codes.size, _SLICE)
     return sum(_count(codes[start : start + _SLICE] == _NEWLINE) for start in starts)
@@ -342,17 +352,20 @@ def _count(flags: NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(flags))
 
 
-def _count_tidy_lines(block: bytes, separators: int) -> int | None:
-    """Count the lines; None unless they are tidy, with the right number of fields on average.
+def _count_tidy_lines(block: bytes, n_separators: int) -> int | None:
+    """Return the number of lines.
 
-    Then each line has the right number if none has fewer, which `_read_with_polars` checks.
+    It is None if they are not tidy, or if the total number of separators is wrong. If the total is
+    right, every line is right unless some line has too few fields, which `_read_with_polars`
+    detects.
     """
     if block.startswith((b"#", b" ", b"\n")) or (b"#" in block and b"\n#" in block):
         return None
     codes = np.frombuffer(block, np.uint8)
     n_newlines = n_spaces = 0
     for start in range(0, codes.size, _SLICE):
-        part = codes[start : start + _SLICE + 1]  # one more, to see two gaps at the boundary
+        # One more byte, to detect adjacent gaps across the boundary.
+        part = codes[start : start + _SLICE + 1]
         is_gap = part <= _SPACE
         if np.any(is_gap[1:] & is_gap[:-1]):
             return None
@@ -364,19 +377,19 @@ def _count_tidy_lines(block: bytes, separators: int) -> int | None:
         n_spaces += spaces
     if not block.endswith(b"\n"):
         n_newlines += 1 if block else 0
-    is_tidy = n_spaces == n_newlines * separators and not block.endswith(b" ")
+    is_tidy = n_spaces == n_newlines * n_separators and not block.endswith(b" ")
     return n_newlines if is_tidy else None
 
 
-def _tidy(lines: bytes) -> bytes:
-    """Return lines with one space between fields, no blank lines and no comments."""
-    codes: NDArray[np.uint8] = np.frombuffer(lines.translate(_TO_SPACE), np.uint8)
-    ends = [lines.rfind(b"\n", 0, stop) + 1 for stop in range(_SLICE, codes.size, _SLICE)]
+def _tidy(text: bytes) -> bytes:
+    """Return the lines with one space between fields, no blank lines and no comments."""
+    codes: NDArray[np.uint8] = np.frombuffer(text.translate(_TO_SPACE), np.uint8)
+    ends = [text.rfind(b"\n", 0, stop) + 1 for stop in range(_SLICE, codes.size, _SLICE)]
     bounds = pairwise(dict.fromkeys([0, *ends, codes.size]))
-    text = b"".join(_tidy_slice(codes[start:stop]).tobytes() for start, stop in bounds)
-    if b"#" not in text:
-        return text
-    return re.sub(rb"^#[^\n]*\n?", b"", text, flags=re.MULTILINE)
+    tidy = b"".join(_tidy_slice(codes[start:stop]).tobytes() for start, stop in bounds)
+    if b"#" not in tidy:
+        return tidy
+    return re.sub(rb"^#[^\n]*\n?", b"", tidy, flags=re.MULTILINE)
 
 
 def _tidy_slice(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -404,7 +417,8 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
     table = _parse_lines(source, content.removeprefix(BYTE_ORDER_MARK), schema, 1)
     if not table.height:
         raise source.error(
-            "the file has only comments", hint="check the command that wrote the file"
+            "the file contains only comments and blank lines",
+            hint="check the command that wrote the file",
         )
     return table
 
@@ -416,7 +430,8 @@ def _parse_lines(source: Source, content: bytes, schema: Schema, first_line: int
     for number, line in enumerate(content.split(b"\n"), first_line):
         fields = line.split()
         if not fields or fields[0].startswith(b"#"):
-            _refuse_carriage_return(source, number, line)  # a comment may hide more lines
+            # After a CR, a comment may contain further lines.
+            _refuse_carriage_return(source, number, line)
             continue
         if len(fields) != len(schema):
             _refuse_carriage_return(source, number, line)
@@ -476,7 +491,7 @@ def _parse_score(text: bytes) -> float | str:
 
 
 def _is_long_run_line(fields: list[bytes]) -> bool:
-    """Tell whether these are the fields of a run with a tag of several words."""
+    """Return whether these are the fields of a run with a tag of several words."""
     return _has_tag_of_several_words(fields) and not isinstance(_parse_score(fields[4]), str)
 
 
@@ -543,7 +558,7 @@ def _is_qrels_line(fields: list[bytes]) -> bool:
 
 
 def _refuse_spaces(table: pl.DataFrame) -> None:
-    """Raise an InputError for ids with white space, and for query ids that start a comment."""
+    """Raise an InputError for ids with white space, and for query ids that start with #."""
     for name, pattern in (("query_id", rf"{_WHITE_SPACE}|^#"), ("item_id", _WHITE_SPACE)):
         column = table[name]
         is_invalid = column.str.contains(pattern)

@@ -132,8 +132,13 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
             hint=f"evaluate the run again, then call plot({kind!r})",
         )
     if sample is not None:
-        text = f"the chart is drawn from {sample.of_charts}, because of the memory limit"
-        warnings.warn(KaratWarning(f"{text} (--memory, memory=)"), stacklevel=2)
+        warnings.warn(
+            KaratWarning(
+                f"the chart shows {sample.of_charts}, because the lists of all queries do not fit "
+                "into the memory limit; raise it with --memory (memory=)"
+            ),
+            stacklevel=2,
+        )
     if kind in _LATENCY_KINDS:
         return ChartData(latencies=latencies(runs))
     if kind == "cost":

@@ -179,8 +179,7 @@ def _load_lists(scores: Sequence[Scores], texts: int) -> _Lists:
         return _Lists(queries, opened, opened, queries.fields)
     warnings.warn(
         KaratWarning(
-            f"the report has lists of {sample.selection}; values, intervals and tests are over all "
-            "queries"
+            f"the report lists {sample.selection}; values, intervals and tests are over all queries"
         ),
         stacklevel=2,
     )

@@ -67,10 +67,13 @@ class QuerySample:
     @property
     def selection(self) -> str:
         """Which queries are listed, in words."""
-        chosen = self.random_rows.size
+        n_random = self.random_rows.size
+        n_informative = self.rows.size - n_random
+        if not n_informative:
+            return self.of_charts
         return (
-            f"{self.rows.size:,} of {self.n_queries:,} queries: {self.rows.size - chosen:,} of the "
-            f"most informative, and {chosen:,} chosen at random"
+            f"{self.rows.size:,} of {self.n_queries:,} queries: {n_informative:,} chosen as most "
+            f"informative and {n_random:,} chosen at random"
         )
 
     @property
