@@ -25,12 +25,12 @@ LINE = '{"query_id":"q1","results":[{"id":"a","text":"pay by card"}]}\n'
 TWICE = "q1 Q0 a 1 0.9 tag\nq2 Q0 b 1 0.9 tag\nq1 Q0 c 1 0.9 tag\n"
 
 
-def in_batches(path, gold=GOLD, measures="RR"):
-    """Evaluate a run in batches of one row."""
+def in_batches(path, gold=GOLD, measures="RR", batch=1):
+    """Evaluate a run in batches of so many bytes, by default of one row."""
     with ExitStack() as stack:
         for module, name, value in (
             (scoring_options, "LEAST_MEMORY", 1),
-            (run_source, "_SMALLEST_BATCH", 1),
+            (run_source, "_SMALLEST_BATCH", batch),
             (table_files, "_MOST_ROWS", 1),
             (files.Source.whole_lines, "__defaults__", (1,)),
             (spill, "_parent", lambda: Path("spill")),
@@ -74,15 +74,33 @@ case(
     "a query is in two rows of lists",
     lambda: in_batches(table({"query_id": ["q1", "q1"], "results": [["a"], ["b"]]})),
 )
+case(
+    "a query is in two rows of lists, and gold is large",
+    lambda: in_batches(
+        table({"query_id": ["q1", "q1"], "results": [["a"], ["b"]]}),
+        written("gold.qrels", "q1 0 a 1\nq2 0 b 1\n"),
+        batch=1 << 20,
+    ),
+)
 
 
-def full_disk():
+def query_in_two_formats():
+    written("runs/a.run", TWICE)
+    written("runs/b.jsonl", LINE.replace("q1", "q2"))
+    in_batches("runs/*.*")
+
+
+case("a query is in two files of different formats", query_in_two_formats)
+
+
+def full_disk(name):
     path = written("run.run", TWICE)
-    with patch("tempfile.mkdtemp", side_effect=OSError(28, "No space left on device")):
+    with patch(name, side_effect=OSError(28, "No space left on device")):
         in_batches(path)
 
 
-case("temporary files cannot be written", full_disk)
+case("a temporary folder cannot be created", lambda: full_disk("tempfile.mkdtemp"))
+case("temporary files cannot be written", lambda: full_disk("polars.DataFrame.write_ipc_stream"))
 case(
     "lists of a large run are not shown",
     lambda: LoadedRun.of(in_batches(written("run.run", TREC))),
