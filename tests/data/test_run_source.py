@@ -51,6 +51,17 @@ def test_run_is_not_kept_when_others_take_the_room(path, monkeypatch):
     assert second.is_in_memory
 
 
+def test_cached_runs_take_a_share_of_the_memory_limit(path):
+    size = run_source._size(karat.Run.read(path))
+    for memory, is_cached in ((4 * size, True), (4 * size - 4, False)):
+        source = RunSource(path, memory)
+        source.__dict__["is_large"] = False
+        source.read()
+        assert source.is_in_memory == is_cached
+        del source
+        gc.collect()
+
+
 def test_run_given_in_memory_is_itself():
     run = karat.Run.of(LISTS)
     assert RunSource(run).read() is run

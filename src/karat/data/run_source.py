@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from karat.data.formats.base import RunPiece
 
 CACHE_BYTES = 256 * 2**20
-"""The maximum total size of all cached runs in this process, in bytes.
+"""The maximum total size of all cached runs in this process, in bytes; less with a low limit.
 
 A run is scored first, and its lists are needed again later, by a report or an explanation. Small
 runs are cached until then. Other runs are read again, so that memory does not grow with the number
 and the size of the runs.
 """
+_CACHE_SHARE = 1 / 4
+"""The share of the memory limit that cached runs may take."""
 TABLE_EXPANSION = 3
 """Memory for reading and scoring a run, as a multiple of the size of its table."""
 _TEXT_EXPANSION = 5
@@ -147,6 +149,16 @@ class RunSource:
         """The estimated number of bytes needed to read and score the whole run."""
         return estimated_bytes(self._files(), _TEXT_EXPANSION, TABLE_EXPANSION)
 
+    @cached_property
+    def content_bytes(self) -> int:
+        """The estimated size of the text or table in the files; 0 if the source is not a path."""
+        if self.path is None or is_pipe(self.path):
+            return 0
+        try:
+            return estimated_bytes(self._files(), 1, 1)
+        except (InputError, OSError):  # the file was removed after it was read
+            return 0
+
     def _files(self) -> list[DataFile]:
         from karat.data.formats.registry import run_files
 
@@ -167,8 +179,9 @@ class RunSource:
         run = _cached_runs.get(self)
         if run is None:
             run = Run.open(self.data)
+            most = min(CACHE_BYTES, int(_CACHE_SHARE * self.memory))
             with _cache_lock:
-                if _size(run) + sum(map(_size, _cached_runs.values())) <= CACHE_BYTES:
+                if _size(run) + sum(map(_size, _cached_runs.values())) <= most:
                     _cached_runs[self] = run
         return run
 
@@ -241,8 +254,7 @@ class RunSource:
         """
         self._parts = parts = SpillFolder() if self.is_large else PartsInMemory()
         finalize(self, parts.close)
-        size = estimated_bytes(self._files(), 1, 1)
-        self._n_parts = max(-(-size // self._batch_bytes // n_parts), 1) * n_parts
+        self._n_parts = max(-(-self.content_bytes // self._batch_bytes // n_parts), 1) * n_parts
         self._n_parts = max(self._n_parts, 2)
         size = max(2 * self._batch_bytes, int(_PENDING_SHARE * self.memory)) if self.is_large else 0
         for number, file in enumerate(self._files()):

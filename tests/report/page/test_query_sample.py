@@ -156,6 +156,27 @@ def test_a_large_run_is_sampled_alike_in_memory_and_in_batches(
     assert pack_queries(batches).blocks == pack_queries(whole).blocks
 
 
+def test_runs_that_fit_only_alone_have_lists_of_a_sample(
+    in_batches: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunSource, "is_large", False)
+    size = sum(path.stat().st_size for path in in_batches)
+    limit = RunSource(in_batches[0]).memory
+    for share, is_sampled in ((0.5, False), (2, True)):
+        monkeypatch.setattr(query_sample, "_EXPANSION", share * limit / size)
+        assert (page_of(in_batches).queries.sample is not None) == is_sampled
+
+
+def test_page_of_cached_runs_does_not_need_their_files(
+    in_batches: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunSource, "is_large", False)
+    comparison = karat.compare(GOLD, in_batches, "RR")
+    for path in in_batches:
+        path.unlink()
+    assert build.build_page(comparison.scores, comparison=comparison).queries.sample is None
+
+
 def test_a_chart_of_a_large_run_states_its_sample(in_batches: list[Path]) -> None:
     scores = karat.evaluate(GOLD, in_batches[0], "RR")
     with pytest.warns(karat.KaratWarning, match="the chart shows .* chosen at random"):

@@ -24,7 +24,7 @@ from karat.report.charts.theme import Palette
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
 from karat.report.page.model import ChartData
 from karat.report.page.queries.gold_kinds import GOLD_KINDS, first_gold_measure
-from karat.report.page.queries.query_sample import QuerySample
+from karat.report.page.queries.query_sample import QuerySample, lists_exceed_memory
 from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _require_altair() -> None:
 
 def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> ChartData:
     """Return the data of one kind of chart; runs are loaded only if it needs ranked lists."""
-    sample = QuerySample.of(scores) if _any_is_large(scores) else None
+    sample = QuerySample.of(scores) if lists_exceed_memory(scores) else None
     loaded = {
         score.name: LoadedRun.of(score, None if sample is None else sample.random_ids(score))
         for score in scores
@@ -149,8 +149,3 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
         )
     by_depth, by_recall = curves(runs)
     return ChartData(curves=by_depth, precision_recall=by_recall)
-
-
-def _any_is_large(scores: Sequence[Scores]) -> bool:
-    runs = [score.scored_run for score in scores]
-    return any(run.too_large for run in runs if run is not None)

@@ -17,8 +17,10 @@ MOST_LISTED = 10_000
 """Up to this many queries, a page lists all of them."""
 SAMPLE_SIZE = 2_000
 _SMALLEST_SAMPLE = 2
-_SHARE_OF_MEMORY = 0.25
-"""The part of the memory limit that the lists of all runs may take."""
+_SHARE_OF_MEMORY = 1 / 4
+"""The share of the memory limit that the lists of a sample may take, for all runs."""
+_EXPANSION = 3
+"""Memory for the lists of a page or chart, as a multiple of the size of the runs."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,15 @@ class QuerySample:
 def _sample_size(scores: Sequence[Scores], n: int) -> int:
     """Return how many queries are listed; fewer if their lists would not fit into memory."""
     runs = [score.scored_run for score in scores if score.scored_run is not None]
-    if not any(run.too_large for run in runs):
+    if not lists_exceed_memory(scores):
         return n if n <= MOST_LISTED else SAMPLE_SIZE
     share = min(run.share_in_memory for run in runs)
     fitting = int(_SHARE_OF_MEMORY * share * n / len(runs))
     return max(min(SAMPLE_SIZE, fitting), _SMALLEST_SAMPLE)
+
+
+def lists_exceed_memory(scores: Sequence[Scores]) -> bool:
+    """Return whether the lists of all queries, of all runs together, exceed the memory limit."""
+    runs = [score.scored_run for score in scores if score.scored_run is not None]
+    size = sum(run.source.content_bytes for run in runs)
+    return any(run.too_large or _EXPANSION * size > run.session.memory for run in runs)
