@@ -16,7 +16,10 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def default_memory() -> int:
-    """Return a quarter of the memory of the machine or of its container; on Windows, 2 GiB."""
+    """Return a quarter of the memory of the machine or of its container, at least 256 MiB.
+
+    On Windows, it is 2 GiB.
+    """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows
@@ -32,7 +35,7 @@ def _limits_of_groups() -> Iterator[int]:
 
 
 def _limit_files() -> Iterator[Path]:
-    """Yield the files with the limits of the groups of this process and of those around them."""
+    """Yield the files with the limits of the groups of this process and of their parent groups."""
     try:
         lines = _OWN_GROUPS.read_text().splitlines()
     except OSError:

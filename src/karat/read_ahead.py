@@ -1,4 +1,4 @@
-"""Apply a function to blocks in background threads, ahead of the use of its results."""
+"""Apply a function to blocks in background threads, before its results are needed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def map_ahead(
 
 @dataclass(frozen=True)
 class _Result(Generic[Block, Value]):
-    """The result for the block with a number: with a value, an error, or neither after the end."""
+    """The result for a block: a value, an error, or neither if there are no more blocks."""
 
     number: int
     value: tuple[Block, Value] | None = None

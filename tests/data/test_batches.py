@@ -212,6 +212,43 @@ def test_query_in_two_rows_with_lists_is_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny_batches")
+def test_query_in_two_rows_of_one_of_several_files_is_refused(tmp_path):
+    lists = ROWS.group_by("query_id", maintain_order=True).agg(results="item_id")
+    pl.concat([lists[:20], lists[:1]]).write_parquet(tmp_path / "a.parquet", row_group_size=5)
+    lists[20:].write_parquet(tmp_path / "b.parquet")
+    WRITERS["parquet"](JUDGMENTS, tmp_path / "gold")
+    with pytest.raises(InputError) as error:
+        karat.evaluate(tmp_path / "gold", str(tmp_path / "*.parquet"), MEASURES, memory=1)
+    assert error.value.problem == "query 'q0' is in more than one row"
+
+
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ragas_rows_in_a_table_are_read_as_a_whole(tmp_path, monkeypatch, ending):
+    table = pl.DataFrame(
+        {
+            "user_input": [f"question {number}" for number in range(20)],
+            "retrieved_contexts": ['["a text"]'] * 20,
+            "retrieved_context_ids": ['["d1"]'] * 20,
+        }
+    )
+    path = tmp_path / f"run.{ending}"
+    if ending == "csv":
+        table.write_csv(path)
+    else:
+        lists = pl.col("retrieved_contexts", "retrieved_context_ids")
+        table.with_columns(lists.str.json_decode(pl.List(pl.String))).write_parquet(path)
+    gold = [{"query": f"question {number}", "relevant": ["d1"]} for number in range(20)]
+    *whole, _, messages = evaluated_with(gold, path)
+    *batches, _, messages_of_batches = evaluated_with(gold, path, memory=1)
+    assert batches == whole
+    (added,) = set(messages_of_batches) - set(messages)
+    assert "cannot be read in batches" in added
+    monkeypatch.setattr(run_source, "_LARGEST_WHOLE", 0)
+    assert not RunSource(path).is_faster_in_batches
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_run_without_queries_is_reported_for_gold_in_parts(tmp_path):
     WRITERS["parquet"](JUDGMENTS, tmp_path / "gold.parquet")
     problems = []

@@ -14,7 +14,10 @@ _TABLE_COMPRESSION = 25
 
 
 def estimated_bytes(files: Iterable[DataFile], of_text: int, of_table: int) -> int:
-    """Return the estimated memory for some files: multiples of the sizes of texts and tables."""
+    """Return the estimated memory for some files.
+
+    It is `of_text` times the size of each text, and `of_table` times the size of each table.
+    """
     from karat.data.formats.table_files import is_table
 
     return sum(

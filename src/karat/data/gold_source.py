@@ -141,9 +141,9 @@ class PartitionedGold:
 
 
 def _tables(gold: Gold) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield the names of all tables with rows, the tables, and the ids of queries with empty lists.
+    """Yield the name and the table of each kind of rows.
 
-    The ids are tables, too.
+    Ids of queries with empty lists are tables with one column.
     """
     for name in _TABLES:
         table = gold.judgments if name == "judgment_data" else getattr(gold, name)
@@ -250,7 +250,7 @@ def open_gold(data: Any, memory: int) -> tuple[Gold | PartitionedGold, int]:
 
     Large files are partitioned, and other gold is read as a whole.
     """
-    from karat.data.formats.base import IN_PIECES, NotInPiecesError
+    from karat.data.formats.base import CONVERT, NotInPiecesError
 
     path = path_of(data)
     if path is None or is_pipe(path):
@@ -264,9 +264,9 @@ def open_gold(data: Any, memory: int) -> tuple[Gold | PartitionedGold, int]:
     except NotInPiecesError:
         warnings.warn(
             KaratWarning(
-                f"{path}: this gold cannot be read in parts. It needs about "
-                f"{size / (1 << 20):,.0f} MiB of memory, more than three quarters of the memory "
-                f"limit; use {IN_PIECES}, or raise the limit (--memory, memory=)"
+                f"{path}: this gold cannot be read in parts, so all of it is read into memory. It "
+                f"needs about {size / (1 << 20):,.0f} MiB, which may exceed the memory limit; "
+                f"{CONVERT}, or raise the limit (--memory, memory=)"
             ),
             stacklevel=2,
         )

@@ -1,10 +1,11 @@
 """The source of a run, which reads the run on demand: as a whole, or in batches of whole queries.
 
-This is the only place that decides how a run is read:
+This is the only place that reads a run; `karat.engines.batches` chooses between these ways:
 
 - A small run is read as a whole, and cached if there is room.
-- A run that exceeds the memory limit, or that is too large for the cache, is read in batches. A
-  format reads a file in pieces, which are cut into batches of whole queries.
+- A run that exceeds the memory limit is read in batches. So is a run that fits but is too large for
+  the cache, unless facts about the whole run are needed first. A format reads a file in pieces,
+  which are cut into batches of whole queries.
 - If the rows of a query are not next to each other, the pieces are first partitioned by query, in
   memory or into temporary files. Then each part is a batch.
 """
@@ -76,7 +77,7 @@ _cache_lock = Lock()
 class RunSource:
     """The source of a run: a path, a glob pattern, a table, a dict, records or a `Run`.
 
-    `memory` is the limit in bytes, by default a quarter of the memory of the machine.
+    `memory` is how many bytes the run may take. The default is `default_memory()`.
 
     >>> RunSource({"q1": ["a", "b"], "q2": ["c"]}).read().results.height
     3
@@ -92,7 +93,7 @@ class RunSource:
         self._first_header: Run | None = None
         """The first file's header, which is used for a run in several files."""
         self._shown_warnings: set[str] = set()
-        """The warnings that were shown, because a run in batches may be read several times."""
+        """A run in batches may be read several times, but each warning is shown only once."""
 
     @property
     def path(self) -> str | None:
@@ -113,8 +114,7 @@ class RunSource:
             return False
         try:
             return self._estimated_size > self.memory or any(
-                # Reading such a table as a whole raises an error, but reading it in pieces does
-                # not.
+                # Reading such a table as a whole may raise an error; reading it in pieces does not.
                 is_table(file) and estimated_table_bytes(file) > file.expanded_limit
                 for file in self._files()
             )
@@ -225,7 +225,7 @@ class RunSource:
         return replace(combined_runs(runs, self.path or ""), name=runs[0].name)
 
     def partitions(self, n_parts: int) -> Iterator[Iterator[Run]]:
-        """Yield the runs of each part number of `part_numbers`, one iterator per part."""
+        """Yield, for each of the parts of `part_numbers`, an iterator over its runs."""
         if not self.is_large:
             parts = _divided_run(self.read(), n_parts)
             for number in range(n_parts):
@@ -282,7 +282,8 @@ class RunSource:
             # These pieces are whole queries, so timings and other tables are divided, too.
             query_ids = pl.concat([piece.run.query_ids for piece in pieces])
             if query_ids.is_duplicated().any():
-                raise self.repeated_query(query_ids.filter(query_ids.is_duplicated())[0])
+                query = query_ids.filter(query_ids.is_duplicated())[0]
+                raise self.repeated_query(query)
             run = combined_runs([piece.run for piece in pieces], self.path or "")
             run = replace(run, name=pieces[0].run.name)
             for part, part_of_run in _divided_run(run, self._n_parts).items():
@@ -314,13 +315,14 @@ class RunSource:
                 raise self.repeated_query(query)
         for (file,), part in table.partition_by("file", as_dict=True, include_key=False).items():
             header = self._headers[file]
-            assert header.ranked is not None, "other pieces are not partitioned"
+            assert header.ranked is not None, "pieces of whole queries are stored as objects"
             runs.append(header.run.with_results(header.ranked(part)))
         return runs
 
     def repeated_query(self, query: str) -> InputError:
         """Return the error for a query that is in two files, or in two rows with lists."""
-        if len(self._files()) > 1:
+        files = self._files()
+        if len(files) > 1 and sum(self._is_in(query, file) for file in files) > 1:
             return InputError(
                 f"query {query!r} is in more than one of the files",
                 path=self.path,
@@ -332,6 +334,9 @@ class RunSource:
             field="query_id",
             hint="write all results of a query into one row",
         )
+
+    def _is_in(self, query: str, file: DataFile) -> bool:
+        return any(query in piece.run.query_ids for piece in self._quiet_pieces(file))
 
     def close(self) -> None:
         """Remove the temporary files, if there are any."""
@@ -350,12 +355,14 @@ class RunSource:
         pieces = run_pieces(file, self._format)
         n_rises, name = 0, None
         while True:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                piece = next(pieces, None)
-                if piece is None:
-                    warn_of_rises(n_rises, name)
-            self._show_new(caught)
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    piece = next(pieces, None)
+                    if piece is None:
+                        warn_of_rises(n_rises, name)
+            finally:
+                self._show_new(caught)
             if piece is None:
                 return
             n_rises, name = n_rises + piece.n_rises, piece.run.name
@@ -364,7 +371,7 @@ class RunSource:
     def _with_header(self, run: Run) -> Run:
         """Return a piece with the name and the settings of the whole run.
 
-        They differ only for a run in several files. The unit of offsets must be that of the others.
+        They differ only for a run in several files, which must use the same unit of offsets.
         """
         from karat.data.formats.registry import unit_of_offsets
 

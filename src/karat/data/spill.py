@@ -69,7 +69,8 @@ class PartsInMemory:
 class SpillFolder:
     """A temporary folder for tables that are divided into parts, whole tables, and objects.
 
-    There is one file per part and kind of content, to which tables or objects are appended.
+    Each part has one file per kind of content, to which tables or objects are appended. Each whole
+    table is a Parquet file of its own.
     """
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ class SpillFolder:
         self._lock: int | None
         self.path, self._lock = _new_folder()
         self._starts: dict[Path, list[int]] = {}
-        """At which bytes the tables start in each file of tables that are divided."""
+        """For each file of divided tables, the byte offsets at which its tables start."""
         self._n_whole = 0
 
     def add(self, table: pl.DataFrame, part: pl.Series, n_parts: int, name: str = "rows") -> None:
@@ -137,10 +138,9 @@ class SpillFolder:
         try:
             yield
         except Exception as error:
-            reason = system_reason(error)
-            if reason is None:
+            if system_reason(error) is None:
                 raise
-            raise _spill_error(reason, self.path) from error
+            raise _spill_error(error, self.path.parent) from error
 
     def close(self) -> None:
         """Remove the folder.
@@ -162,7 +162,7 @@ def divided(
 
     `part` holds the part number of each row.
     """
-    # NumPy uses radix sort for 16-bit integers, which is several times as fast.
+    # NumPy uses radix sort for 16-bit integers, several times as fast as sorting larger ones.
     numbers = part.cast(pl.UInt16 if n_parts <= 1 << 16 else pl.UInt32).to_numpy()
     table = table[np.argsort(numbers, kind="stable")]
     ends = np.cumsum(np.bincount(numbers, minlength=n_parts)).tolist()
@@ -205,7 +205,7 @@ def _new_folder() -> tuple[Path, int]:
         except OSError as other:
             error = other
             break
-    raise _spill_error(system_reason(error) or str(error), parent) from error
+    raise _spill_error(error, parent) from error
 
 
 def _check_owner(parent: Path) -> None:
@@ -245,10 +245,12 @@ def _locked(path: Path) -> int:
     return descriptor
 
 
-def _spill_error(reason: str, folder: Path) -> InputError:
+def _spill_error(error: Exception, folder: Path) -> InputError:
+    remedy = "a folder with enough space, or raise --memory (memory=)"
+    if isinstance(error, PermissionError):
+        remedy = "a folder that you may write to"
     return InputError(
-        f"writing temporary files failed: {reason}",
+        f"writing temporary files failed: {system_reason(error)}",
         path=folder,
-        hint="set the environment variable TMPDIR to a folder with enough space, or raise --memory "
-        "(memory=)",
+        hint=f"set the environment variable TMPDIR to {remedy}",
     )

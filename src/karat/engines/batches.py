@@ -1,4 +1,7 @@
-"""The engines for runs and gold that are larger than the memory limit, which are read in parts."""
+"""The engines for runs and gold that are read in parts.
+
+They exceed the memory limit, or are read faster in parts.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,8 @@ class PartitionedBatches:
             elif missing.size and empty_run is not None:
                 yield Part(gold.part(missing), empty_run)
         if empty_run is None:
-            empty_run = self.source.read()  # has no queries; a file without results is an error
+            # The run has no queries. Reading a file without results raises an error.
+            empty_run = self.source.read()
         for number in only_in_gold:
             yield Part(self.gold.part(number), empty_run)
 

@@ -50,8 +50,8 @@ class Engine(Protocol):
     """Splits one run into parts and maps a function over them, in this process or elsewhere.
 
     Every query of gold and of the run is in exactly one part, and every call of `map` uses the same
-    parts. The order of the parts, and of the results, does not matter. Functions and results can
-    be pickled, except for the results of `PartScorer` with `keeps_readings`.
+    parts. The order of the parts, and of the results, does not matter. An engine that uses other
+    processes pickles functions and results.
     """
 
     def map(self, function: Callable[[Part], Result]) -> Iterator[Result]:
@@ -78,7 +78,7 @@ class RunFacts:
     n_queries: int
     n_results: int
     schema: Mapping[str, pl.DataType]
-    """The columns of the results; empty if the run was given as dicts or lists of ids."""
+    """The columns of the results; empty without results, and for dicts and lists of ids."""
     incomplete: frozenset[str]
     """The columns that have null values, or that some parts with results do not have."""
     has_dicts: bool
@@ -190,10 +190,10 @@ class PartError:
 
     @property
     def order(self) -> tuple[int, str]:
-        """The sort key of the error to raise.
+        """The sort key of errors.
 
-        It is the one that scoring the whole run in one part would raise: in the earliest step, and
-        there for the first query.
+        The smallest belongs to the error that scoring the whole run in one part would raise: of the
+        earliest step, and within it of the first query.
         """
         return self.step, getattr(self.error, "query", None) or ""
 
@@ -291,7 +291,7 @@ class PartScorer:
     plan: Plan
     lists: ListPreparation
     facts: RunFacts | None = None
-    """The facts about the whole run, if `LocalSession.needs_facts`."""
+    """The facts about the whole run; None if parts are scored while the run is read."""
     keeps_readings: bool = False
 
     def __call__(self, part: Part) -> PartResult:
@@ -319,7 +319,7 @@ class PartScorer:
     ) -> tuple[Run, dict[FamilyName, FamilyInput]]:
         """Return the run as it is scored and the inputs of the kernels.
 
-        Append the name of each finished step to `steps`, which locates an error.
+        Append the name of each finished step to `steps`; their number is the step of an error.
         """
         scored = self.lists.shortened(run)
         steps.append("lists")
@@ -396,7 +396,7 @@ class OverlapFinder:
 
 
 def mean_characters(results: Sequence[PartResult]) -> dict[str, float]:
-    """Return the mean number of characters that a run returns up to the rank of each measure."""
+    """Return the mean number of characters that a run returns up to the cutoff of each measure."""
     names = dict.fromkeys(name for result in results for name in result.characters)
     means = {}
     for name in names:

@@ -89,7 +89,7 @@ class ScoringOptions:
     def list_settings(self) -> ListCut:
         """Return `top_k` and `score_threshold`, with defaults from the environment variables.
 
-        The preset defines the variables. An empty variable is ignored.
+        The preset determines which variables are read. An empty variable is ignored.
         """
         values: dict[str, Any] = {"top_k": self.top_k, "score_threshold": self.score_threshold}
         origin = {}

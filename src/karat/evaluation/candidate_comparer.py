@@ -77,7 +77,7 @@ class ComparedPart:
     """The rows of `Reranking.per_query`."""
     depths: DepthSums
     n_without_candidates: int
-    """The number of queries without candidates."""
+    """How many queries with gold are in the run and did not fail, but have no candidates."""
     n_failed: int
     n_not_candidates: int
     """How many relevant items are in the results but not among the candidates."""

@@ -126,7 +126,7 @@ class Reranking(Result):
 
     @cached_property
     def stages(self) -> pl.DataFrame:
-        """One row per stage: stage, queries, and items: how many relevant items it lost."""
+        """One row per stage; `items` is the number of relevant items that it lost."""
         lost = self.per_query["stage"]
         return pl.DataFrame(
             {
@@ -184,8 +184,8 @@ class Reranking(Result):
         for stage, n_lost, _ in self.stages.iter_rows():
             if stage != NONE and n_lost > _MAX_LISTED_IDS:
                 yield (
-                    f"lost: lists only the first {_MAX_LISTED_IDS:,} of the {n_lost:,} queries "
-                    f"that the stage {stage} lost"
+                    f"lost: only the first {_MAX_LISTED_IDS:,} of the {n_lost:,} queries that the "
+                    f"stage {stage} lost are listed"
                 )
 
     def __repr__(self) -> str:

@@ -20,8 +20,8 @@ from karat.errors import InputError, KaratWarning, counted
 
 Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
-IN_PIECES = "a Parquet file (not .parquet.gz), or TREC, CSV, TSV or JSON Lines"
-"""The formats that are read in pieces, for messages."""
+CONVERT = "`karat convert` writes it as Parquet or JSON Lines, which can be"
+"""What to do with a file that cannot be read in pieces, for messages."""
 RESPONSES = {"query_id": pl.String, "response": pl.String}
 """The columns of the table of responses of a run."""
 
@@ -43,7 +43,10 @@ class Format:
     write_run: Callable[[Run, Any], WriteReport]
     folder: bool = False
     read_run_pieces: Callable[[DataFile], Iterator[RunPiece]] | None = None
-    """Reads a run piece by piece; None if the file has to be read as a whole."""
+    """Reads a run piece by piece; None if the file has to be read as a whole.
+
+    It raises `NotInPiecesError` for a file that cannot be read in pieces.
+    """
     read_gold_pieces: Callable[[DataFile], Iterator[Gold]] | None = None
     """Reads gold piece by piece; None if the file has to be read as a whole.
 

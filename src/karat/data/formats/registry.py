@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ import polars as pl
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, table_files, trec
-from karat.data.formats.base import IN_PIECES, Format, NotInPiecesError, RunPiece, WriteReport
+from karat.data.formats.base import CONVERT, Format, NotInPiecesError, RunPiece, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
@@ -205,24 +206,34 @@ def read_run(
 def has_run_pieces(file: DataFile, name: str | None) -> bool:
     """Return whether a run in this file can be read in pieces."""
     fmt = _format_of(file, name)
-    is_binary = fmt in (table_files.PARQUET, table_files.ARROW)
-    return fmt.read_run_pieces is not None and (not is_binary or table_files.is_seekable(file))
+    if fmt.read_run_pieces is None:
+        return False
+    if fmt.name not in table_files.READERS:
+        return True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KaratWarning)  # reading the run shows them
+            next(fmt.read_run_pieces(file), None)
+    except NotInPiecesError:
+        return False
+    return True
 
 
 def run_pieces(file: DataFile, name: str | None) -> Iterator[RunPiece]:
     """Yield the pieces of a file with a run; a file that has to be read as a whole is one piece."""
     fmt = _format_of(file, name)
-    if fmt.read_run_pieces is None or not has_run_pieces(file, name):
-        warnings.warn(
-            KaratWarning(
-                f"{file.path}: this file cannot be read in batches, so the whole run is read into "
-                f"memory, which may exceed the memory limit; use {IN_PIECES} instead"
-            ),
-            stacklevel=2,
-        )
-        yield RunPiece(fmt.read_run(file), None)
-        return
-    yield from fmt.read_run_pieces(file)
+    if fmt.read_run_pieces is not None:
+        with suppress(NotInPiecesError):
+            yield from fmt.read_run_pieces(file)
+            return
+    warnings.warn(
+        KaratWarning(
+            f"{file.path}: this file cannot be read in batches, so the whole run is read into "
+            f"memory, which may exceed the memory limit; {CONVERT}"
+        ),
+        stacklevel=2,
+    )
+    yield RunPiece(fmt.read_run(file), None)
 
 
 def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Run:

@@ -164,7 +164,7 @@ def last_tag(source: Source) -> str:
 def has_iterations(source: Source) -> bool:
     """Return whether the second field of qrels is informative.
 
-    It is if it has a value other than 0 and Q0, or both of them.
+    It is if it contains a value other than 0 and Q0, or if both 0 and Q0 occur.
     """
     iterations: set[bytes] = set()
     for block in source.whole_lines():
