@@ -95,6 +95,37 @@ def test_chunks_against_gold_of_documents_are_reported_for_batches(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny_batches")
+def test_documents_of_batches_without_offsets_are_matched_by_path_suffix(tmp_path):
+    spans = [{"doc_id": f"docs/{name}.md", "start": 0, "end": 10} for name in "ab"]
+    gold = [{"query_id": f"q{number}", "spans": [span]} for number, span in enumerate(spans)]
+    chunks = pl.DataFrame({"item_id": ["a", "b"], "doc_id": ["docs/a.md", "docs/b.md"]})
+    chunks = chunks.with_columns(start=0, end=pl.Series([5, 9]))
+    items = [{"id": "a", "doc_id": "a.md", "start": 0, "end": 5}, {"id": "b", "doc_id": "b.md"}]
+    lines = [{"query_id": f"q{number}", "results": [item]} for number, item in enumerate(items)]
+    for line in lines:
+        (tmp_path / f"{line['query_id']}.jsonl").write_text(json.dumps(line))
+    whole, batches = (
+        karat.evaluate(gold, str(tmp_path / "*.jsonl"), "span.recall", chunks=chunks, **options)
+        for options in ({}, {"memory": 1})
+    )
+    assert batches.table.frame.equals(whole.table.frame)
+    assert batches.notes == whole.notes
+    assert "2 document ids matched by path suffix" in str(whole.notes)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_queries_that_a_run_of_documents_lacks_are_scored(tmp_path, monkeypatch):
+    (tmp_path / "gold.qrels").write_text("q1 0 a.md 1\nq2 0 b.md 1\n")
+    path = tmp_path / "run.csv"
+    path.write_text("query_id,text,doc_id,start,end\nq1,pay,a.md,0,3\n")
+    for gold in (karat.Gold.read(tmp_path / "gold.qrels"), tmp_path / "gold.qrels"):
+        for memory in (None, 1):
+            assert karat.evaluate(gold, path, "RR", level="doc", memory=memory)["RR"] == 0.5
+    monkeypatch.setattr(run_source, "_LARGEST_WHOLE", 0)
+    assert karat.evaluate(gold, path, "RR", level="doc")["RR"] == 0.5
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_misspelled_keys_are_reported_for_batches(tmp_path):
     path = tmp_path / "run.jsonl"
     lines = [{"query_id": query, "results": list(items)} for query, items in GOLD.items()]
@@ -443,6 +474,19 @@ def test_spill_folder_of_a_killed_process_is_removed(spill_parent):
     assert not path.exists()
     assert mine.path.exists()
     mine.close()
+    assert not spill_parent.exists()
+
+
+def test_spill_folder_is_removed_after_an_interrupted_removal(spill_parent, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    folder = spill.SpillFolder()
+    with monkeypatch.context() as patch:
+        patch.setattr(spill.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            folder.close()
+    folder.close()
     assert not spill_parent.exists()
 
 

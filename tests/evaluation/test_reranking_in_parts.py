@@ -216,6 +216,22 @@ def test_candidates_with_texts_only_get_ids_in_every_batch(tmp_path):
     assert reranking.items["candidate_rank"].to_list() == [None, 2]
 
 
+def test_candidates_of_which_some_have_no_text_are_reported(tmp_path):
+    gold = [{"query_id": f"q{at}", "relevant": [{"text": f"text {at}"}]} for at in range(2)]
+    lines = [
+        {"query_id": f"q{at}", "results": [{"text": f"text {at}"}], "candidates": [candidate]}
+        for at, candidate in enumerate([{"text": "text 0"}, {"id": "a"}])
+    ]
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with tiny_batches(tmp_path, block=1):
+        for memory in (None, 1):
+            scores = karat.evaluate(gold, path, "nDCG@3", memory=memory)
+            assert scores["nDCG@3"] == 1
+            with pytest.raises(karat.InputError, match="some candidates have no"):
+                scores.reranking()
+
+
 def test_chunks_that_are_unknown_are_reported_for_the_same_item(tmp_path):
     """The plan reads texts from the table of chunks, which has those of the results only."""
     span = {"doc_id": ["d"], "start": [0], "end": [11]}

@@ -393,6 +393,8 @@ class Run:
     def with_item_ids(self) -> Run:
         """Return a copy with item ids generated from the texts, for a run without item ids.
 
+        Items without a text get no id.
+
         Returns
         -------
         Run
@@ -404,7 +406,9 @@ class Run:
         >>> run.with_item_ids().results["item_id"].to_list()
         ['7ef27e16b36a1f31']
         """
-        item_ids = [frames.generated_id(text) for text in self.results["text"]]
+        item_ids = [
+            None if text is None else frames.generated_id(text) for text in self.results["text"]
+        ]
         column = pl.Series("item_id", item_ids, pl.String)
         candidates = self.candidates
         if candidates is not None and "text" in candidates.results.columns:

@@ -147,9 +147,10 @@ class SpillFolder:
 
         Later calls do nothing, because the system may have reused the descriptor of the lock.
         """
-        lock, self._lock = self._lock, None
-        if lock is None:
+        if self._lock is None:
             return
+        shutil.rmtree(self.path, ignore_errors=True)  # if interrupted, `close` can be called again
+        lock, self._lock = self._lock, None
         _remove(self.path, lock)
         with suppress(OSError):
             self.path.parent.rmdir()

@@ -86,8 +86,8 @@ class RunFacts:
     failed: FailedQueries
     first_ids: tuple[str, ...]
     """The first three query ids in byte order."""
-    document_ids: frozenset[str] = frozenset()
-    """The ids of the documents of the results; only if gold has spans."""
+    documents: frozenset[str] = frozenset()
+    """The values of the column doc_id; only if gold has spans."""
     candidates: RunFacts | None = None
     """The facts about the lists before reranking; None if there are none."""
 
@@ -132,9 +132,15 @@ class RunFacts:
             self.usage.merge(other.usage),
             self.failed.merge(other.failed),
             tuple(sorted({*self.first_ids, *other.first_ids})[:3]),
-            self.document_ids | other.document_ids,
+            self.documents | other.documents,
             _merged_candidates(self.candidates, other.candidates),
         )
+
+    @property
+    def document_ids(self) -> frozenset[str]:
+        """The ids of the documents of the results; only if gold and the run have offsets."""
+        # A part may lack the column although the run has it.
+        return self.documents if "start" in self.schema else frozenset()
 
     def has_complete(self, name: str) -> bool:
         """Return whether the results have a value in every row of a column."""

@@ -218,6 +218,8 @@ def _explain_query(
         ids = DocumentIds.of(relevant_spans(opened_gold)["doc_id"])
         opened_runs = [
             run.with_results(with_renamed_documents(run.results, ids.renamed(document_ids(run))))
+            if "start" in run.results.columns
+            else run
             for run in opened_runs
         ]
     for run, plan in zip(opened_runs, plans, strict=True):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from karat.arrays import Flags, Ints
 from karat.data.chunks import Chunks
-from karat.data.run import Run
+from karat.data.run import NO_RESULTS, Run
 from karat.errors import InputError
 
 _BLOCK_ROWS = 1 << 16
@@ -113,7 +113,7 @@ def collapse_to_documents(run: Run) -> Run:
     """Replace each list of chunks by the list of their documents, each at its first rank."""
     results = run.results
     if not results.height:
-        return run
+        results = NO_RESULTS.rename({"item_id": "doc_id"})
     if "doc_id" not in results.columns or results["doc_id"].null_count():
         raise InputError(
             "scoring documents requires a doc_id for every result of the run",

@@ -90,8 +90,8 @@ def with_renamed_documents(table: pl.DataFrame, renamed: Mapping[str, str]) -> p
 
 
 def document_ids(run: Run) -> list[str]:
-    """Return the distinct document ids of a run with offsets, and none for other runs."""
-    if run.lists is not None or not {"doc_id", "start"} <= set(run.results.columns):
+    """Return the distinct document ids of a run, or of a part of it."""
+    if run.lists is not None or "doc_id" not in run.results.columns:
         return []
     return run.results["doc_id"].drop_nulls().unique(maintain_order=True).to_list()
 
