@@ -10,7 +10,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from karat.errors import KaratWarning
+from karat.errors import warn
 from karat.files import BLOCK_BYTES, system_reason
 
 INDEXES = "indexes"
@@ -138,19 +137,14 @@ def load_or_build(
             if is_current(index):
                 return index
             problem = "the embedder returns other vectors than before"
-        warnings.warn(
-            KaratWarning(f"the index {folder} is built again: {problem}"),
-            stacklevel=2,
-        )
+        warn(f"the index {folder} is built again: {problem}", stacklevel=2)
     index = build()
     try:
         _store(index, save, key, folder, replaces=replaces)
     except OSError as error:
-        warnings.warn(
-            KaratWarning(
-                f"the index was not stored in {folder.parent}: {system_reason(error)}; the next "
-                "run builds it again"
-            ),
+        warn(
+            f"the index was not stored in {folder.parent}: {system_reason(error)}; the next "
+            "run builds it again",
             stacklevel=2,
         )
     return index

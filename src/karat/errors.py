@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from karat.markup import brief
@@ -182,19 +184,49 @@ class KaratWarning(UserWarning):
         return readable(super().__str__(), 1000)
 
 
-def shown_once(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items; a warning that is repeated while they are made is shown once."""
-    iterator, shown = iter(items), set[str]()
+_is_muted: ContextVar[bool] = ContextVar("is_muted", default=False)
+_shown: ContextVar[set[str] | None] = ContextVar("shown", default=None)
+
+
+def warn(message: str, *, stacklevel: int = 1) -> None:
+    """Emit a `KaratWarning`, unless `without_warnings` or `warnings_once` suppresses it.
+
+    These work in several threads, which `warnings.catch_warnings` does not.
+    """
+    shown = _shown.get()
+    if _is_muted.get() or (shown is not None and message in shown):
+        return
+    if shown is not None:
+        shown.add(message)
+    warnings.warn(KaratWarning(message), stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Suppress the warnings of karat."""
+    token = _is_muted.set(True)
+    try:
+        yield
+    finally:
+        _is_muted.reset(token)
+
+
+@contextmanager
+def warnings_once(shown: set[str]) -> Iterator[None]:
+    """Emit each warning of karat only if it is not in `shown`, and add it there."""
+    token = _shown.set(shown)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
+def with_warnings_once(items: Iterable[Item], shown: set[str] | None = None) -> Iterator[Item]:
+    """Yield items; a warning that is repeated while they are made is emitted once."""
+    iterator, shown = iter(items), set() if shown is None else shown
     while True:
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                item = next(iterator, None)
-        finally:
-            for warning in caught:
-                if str(warning.message) not in shown:
-                    shown.add(str(warning.message))
-                    warnings.warn(warning.message, stacklevel=2)
+        with warnings_once(shown):
+            item = next(iterator, None)
         if item is None:
             return
         yield item

@@ -25,7 +25,7 @@ def map_ahead(
     """Yield each block with the result of a function, in order.
 
     While a result is used, threads compute up to `n_ahead` more. Neither `blocks` nor the function
-    may emit warnings, because `warnings.catch_warnings` is not thread-safe.
+    may emit warnings, because the threads do not know which ones are suppressed.
 
     >>> list(map_ahead((text for text in ["1", "2"]), int, n_ahead=2))
     [('1', 1), ('2', 2)]

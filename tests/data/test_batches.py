@@ -359,6 +359,19 @@ def test_bad_row_in_the_last_batch_has_its_line(tmp_path, spill_parent, ending, 
 
 
 @pytest.mark.usefixtures("tiny_batches")
+def test_evaluations_in_threads_leave_the_filters_of_warnings(tmp_path):
+    WRITERS["run"](ROWS, tmp_path / "bm25.run")
+    state = [*warnings.filters], warnings.showwarning, warnings._showwarnmsg_impl
+
+    def evaluate(memory):
+        return karat.evaluate(GOLD, tmp_path / "bm25.run", MEASURES, memory=memory)["AP"]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(evaluate, [None, 1] * 8))) == 1
+    assert ([*warnings.filters], warnings.showwarning, warnings._showwarnmsg_impl) == state
+
+
+@pytest.mark.usefixtures("tiny_batches")
 def test_lists_of_some_queries_are_read_from_a_large_run(tmp_path):
     path = tmp_path / "bm25.run"
     WRITERS["run"](ROWS.sample(fraction=1.0, shuffle=True, seed=3), path)

@@ -7,14 +7,13 @@ imported.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from karat.chunk.by_size import TextSpan, split_corpus
 from karat.data import Chunks
 from karat.data.offsets import DenseText, dense
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, warn
 
 AllowsOverlap = Callable[[str], bool]
 """Tells whether two neighbouring chunks may have this text in common."""
@@ -72,12 +71,10 @@ def with_splitter(corpus: Any, splitter: Any) -> Chunks:
 
     chunks = split_corpus(corpus, split)
     if changed:
-        warnings.warn(
-            KaratWarning(
-                f"the splitter changed white space in {counted(len(changed), 'chunk')} of "
-                f"{len(chunks):,}, for example in {changed[0]}; the chunks keep the original text "
-                "of the document"
-            ),
+        warn(
+            f"the splitter changed white space in {counted(len(changed), 'chunk')} of "
+            f"{len(chunks):,}, for example in {changed[0]}; the chunks keep the original text "
+            "of the document",
             stacklevel=2,
         )
     return chunks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -61,12 +60,11 @@ def after_run(queries: PathSource, gold: Gold | None, run: str, *, is_part: bool
 def gold_of_queries(queries: PathSource) -> Gold | None:
     """Return the gold in a file of queries that was read before, or None if it has none."""
     from karat.data.gold import Gold
-    from karat.errors import InputError, KaratWarning
+    from karat.errors import InputError, without_warnings
 
     if not _readable_again(str(queries.path)):
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KaratWarning)  # shown when the queries were read
+    with without_warnings():  # shown when the queries were read
         try:
             gold = Gold.open(queries)
         except InputError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -15,7 +14,7 @@ from karat.cli.options import COLUMNS, FILE, JSON
 from karat.cli.parameters import Argument, Option
 from karat.cli.progress import progress
 from karat.cli.project import CONFIG, project_command
-from karat.errors import InputError, KaratWarning, RetrieverError, counted, printable
+from karat.errors import InputError, RetrieverError, counted, printable, warn
 
 if TYPE_CHECKING:
     from karat.data.columns import Columns
@@ -482,7 +481,7 @@ def run_command(
     source = PathSource(queries, queries_format, mapping)
     gold = gold_of_queries(source)
     if gold is not None and lacks_texts(gold, run):
-        warnings.warn(KaratWarning(_WITHOUT_TEXTS), stacklevel=1)
+        warn(_WITHOUT_TEXTS, stacklevel=1)
     elif not json:
         is_part = bool(options.limit or options.sample or options.filters)
         advise(after_run(source, gold, str(output), is_part=is_part))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from karat.data.formats.registry import (
 )
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import SWAPPED, InputError, KaratWarning
+from karat.errors import SWAPPED, InputError, warn
 from karat.files import check_writable, check_writable_folder
 
 
@@ -148,9 +147,8 @@ def _report_lost_iterations(report: WriteReport, files: list[DataFile]) -> Write
     """Warn if the second field of qrels, which gold cannot store, was used."""
     if not any(trec.has_iterations(file) for file in files):
         return report
-    warnings.warn(
-        KaratWarning("the iterations (second field) of the qrels are lost: gold cannot store them"),
-        stacklevel=3,
+    warn(
+        "the iterations (second field) of the qrels are lost: gold cannot store them", stacklevel=3
     )
     return replace(report, lost=(*report.lost, "iterations"))
 

@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, warn
 
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id")
 QUERY_TEXT = ("query", "question", "user_input", "prompt")
@@ -269,11 +268,9 @@ class Hashed:
         hashed = [name for name in ("queries", "items") if getattr(self, name)]
         if hashed:
             hint = f"; {MAP_ID_COLUMN} reads ids of a column" if self.queries else ""
-            warnings.warn(
-                KaratWarning(
-                    f"some {' and '.join(hashed)} of {what} have no id; "
-                    f"a hash of the text is used as the id{hint}"
-                ),
+            warn(
+                f"some {' and '.join(hashed)} of {what} have no id; "
+                f"a hash of the text is used as the id{hint}",
                 stacklevel=4,
             )
 

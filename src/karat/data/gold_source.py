@@ -6,7 +6,6 @@ queries, with their texts and fields, stay in memory.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +21,7 @@ from karat.data.gold import Gold
 from karat.data.gold_tables import NO_ALTERNATIVES, NO_EVIDENCE, NO_JUDGMENTS, NO_SPANS
 from karat.data.span_checks import fault_error, locate_rows
 from karat.data.spill import SpillFolder, part_numbers
-from karat.errors import InputError, KaratWarning, shown_once
+from karat.errors import InputError, warn, with_warnings_once
 from karat.files import is_pipe
 
 _TEXT_EXPANSION, _TABLE_EXPANSION = 6, 4
@@ -129,7 +128,7 @@ class PartitionedGold:
         outlines, pending = [], _Pending(self._folder, self.n_parts, pending_bytes)
         for file in files:
             pieces, ids = [], _DistinctIds()
-            for piece in file.tracked(shown_once(_pieces(file, source)), "sorting"):
+            for piece in file.tracked(with_warnings_once(_pieces(file, source)), "sorting"):
                 tables = dict(_tables(piece))
                 pending.add(tables)
                 for table in tables.values():
@@ -262,12 +261,10 @@ def open_gold(data: Any, memory: int) -> tuple[Gold | PartitionedGold, int]:
     try:
         return _partitioned(source, files, size, memory), int((1 - _PART_SHARE) * memory)
     except NotInPiecesError:
-        warnings.warn(
-            KaratWarning(
-                f"{path}: this gold cannot be read in parts, so all of it is read into memory. It "
-                f"needs about {size / (1 << 20):,.0f} MiB, which may exceed the memory limit; "
-                f"{CONVERT}, or raise the limit (--memory, memory=)"
-            ),
+        warn(
+            f"{path}: this gold cannot be read in parts, so all of it is read into memory. It "
+            f"needs about {size / (1 << 20):,.0f} MiB, which may exceed the memory limit; "
+            f"{CONVERT}, or raise the limit (--memory, memory=)",
             stacklevel=2,
         )
         return Gold.open(data), max(memory - size, int((1 - _LARGEST_SHARE) * memory))

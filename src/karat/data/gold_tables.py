@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain
@@ -16,7 +15,7 @@ from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.dict_runs import repeat_query_ids, text_id, text_items, text_keys, text_list
 from karat.data.formats.json_lines import table_of
 from karat.data.frames import LARGEST_GRADE
-from karat.errors import SWAPPED, InputError, KaratWarning, counted, for_example
+from karat.errors import SWAPPED, InputError, counted, for_example, warn
 
 
 def parse_judgments(source: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
@@ -70,11 +69,9 @@ def highest_grades(judgments: Iterable[Any]) -> dict[str, int]:
             repeated_chunks.append(chunk)
         grades[chunk] = max(grade, grades.get(chunk, grade))
     if repeated_chunks:
-        warnings.warn(
-            KaratWarning(
-                f"{counted(len(repeated_chunks), 'duplicate judgment')}, for example of chunk "
-                f"{repeated_chunks[0]!r}; the highest grade is used"
-            ),
+        warn(
+            f"{counted(len(repeated_chunks), 'duplicate judgment')}, for example of chunk "
+            f"{repeated_chunks[0]!r}; the highest grade is used",
             stacklevel=4,
         )
     return grades
@@ -352,7 +349,7 @@ def _format_first_ids(queries: pl.DataFrame) -> str:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(KaratWarning(text), stacklevel=5)
+    warn(text, stacklevel=5)
 
 
 def list_columns(

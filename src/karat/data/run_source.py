@@ -13,7 +13,6 @@ This is the only place that reads a run; `karat.engines.batches` chooses between
 from __future__ import annotations
 
 import sys
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -33,7 +32,7 @@ from karat.data.file_sizes import estimated_bytes, estimated_table_bytes
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
 from karat.data.spill import PartsInMemory, SpillFolder, divided, part_numbers
-from karat.errors import InputError
+from karat.errors import InputError, warnings_once, with_warnings_once
 from karat.files import is_pipe
 from karat.memory_limit import default_memory
 from karat.read_ahead import map_ahead
@@ -178,7 +177,8 @@ class RunSource:
             return self.data
         run = _cached_runs.get(self)
         if run is None:
-            run = Run.open(self.data)
+            with warnings_once(self._shown_warnings):
+                run = Run.open(self.data)
             most = min(CACHE_BYTES, int(_CACHE_SHARE * self.memory))
             with _cache_lock:
                 if _size(run) + sum(map(_size, _cached_runs.values())) <= most:
@@ -352,21 +352,12 @@ class RunSource:
         from karat.data.formats.native_run import warn_of_rises
         from karat.data.formats.registry import run_pieces
 
-        pieces = run_pieces(file, self._format)
         n_rises, name = 0, None
-        while True:
-            try:
-                with warnings.catch_warnings(record=True) as caught:
-                    warnings.simplefilter("always")
-                    piece = next(pieces, None)
-                    if piece is None:
-                        warn_of_rises(n_rises, name)
-            finally:
-                self._show_new(caught)
-            if piece is None:
-                return
+        for piece in with_warnings_once(run_pieces(file, self._format), self._shown_warnings):
             n_rises, name = n_rises + piece.n_rises, piece.run.name
             yield replace(piece, run=self._with_header(piece.run))
+        with warnings_once(self._shown_warnings):
+            warn_of_rises(n_rises, name)
 
     def _with_header(self, run: Run) -> Run:
         """Return a piece with the name and the settings of the whole run.
@@ -388,12 +379,6 @@ class RunSource:
         from karat.data.formats.registry import name_of_parts
 
         return name_of_parts(self._files(), self.path or "")
-
-    def _show_new(self, caught: list[warnings.WarningMessage]) -> None:
-        for warning in caught:
-            if str(warning.message) not in self._shown_warnings:
-                self._shown_warnings.add(str(warning.message))
-                warnings.warn(warning.message, stacklevel=2)
 
 
 def _divided_run(run: Run, n_parts: int) -> dict[int, Run]:

@@ -6,7 +6,6 @@ and how the results of the parts are merged.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
@@ -44,7 +43,7 @@ from karat.engines.parts import (
 from karat.engines.scoring_options import ScoringOptions
 from karat.engines.spark import SparkRun
 from karat.engines.table_store import TableStore
-from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
+from karat.errors import InputError, RetrieverError, counted, for_example, warn
 from karat.live.failures import checked_share, too_many_failed
 from karat.match.gold_index import PreparedGold, PreparedParts, warn_of_repeats
 from karat.match.id_overlap import (
@@ -472,11 +471,9 @@ def _warn_of_wrong_lengths(gold: PreparedGold) -> None:
         return
     explanation = gold.explain_offsets()
     cause = "" if explanation is None else f"\n  {explanation}; {explanation.hint}"
-    warnings.warn(
-        KaratWarning(
-            f"offsets and text of {counted(wrong.count, 'span')} of gold differ in length, such as "
-            f"{_short(wrong.text)!r} of query {wrong.query!r}; `karat validate` lists them{cause}"
-        ),
+    warn(
+        f"offsets and text of {counted(wrong.count, 'span')} of gold differ in length, such as "
+        f"{_short(wrong.text)!r} of query {wrong.query!r}; `karat validate` lists them{cause}",
         stacklevel=4,
     )
 
@@ -518,13 +515,11 @@ def _warn_of_contradictions(contradicting: pl.DataFrame) -> None:
     """Warn of queries that gold marks as unanswerable although it lists something to find."""
     if contradicting.height:
         n_queries, query = contradicting["query_id"].n_unique(), contradicting["query_id"][0]
-        warnings.warn(
-            KaratWarning(
-                f"{counted(n_queries, 'query')} of gold {'is' if n_queries == 1 else 'are'} marked "
-                "as unanswerable but "
-                f"{'has' if n_queries == 1 else 'have'} judgments, spans or evidence"
-                f"{for_example(n_queries, repr(query))}; left out of every measure"
-            ),
+        warn(
+            f"{counted(n_queries, 'query')} of gold {'is' if n_queries == 1 else 'are'} marked "
+            "as unanswerable but "
+            f"{'has' if n_queries == 1 else 'have'} judgments, spans or evidence"
+            f"{for_example(n_queries, repr(query))}; left out of every measure",
             stacklevel=4,
         )
 

@@ -10,7 +10,6 @@ errors as a run in one part.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -21,7 +20,7 @@ import polars as pl
 from karat.data.corpus import Corpus
 from karat.data.list_cut import ListCut
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import KaratError, KaratWarning
+from karat.errors import KaratError, without_warnings
 from karat.live.failures import FailedQueries
 from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold
@@ -311,8 +310,7 @@ class PartScorer:
         try:
             # Warnings were shown when gold and the run were read, or are created later from the
             # facts.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", KaratWarning)
+            with without_warnings():
                 scored, readings = self._match(part.gold, run, steps)
                 result = replace(result, unmatched=unmatched_queries(part.gold, scored, readings))
                 steps.append("conventions")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from karat.data import frames
 from karat.data.data_file import PathSource, path_of, plain_name
 from karat.data.run import Run
 from karat.engines.scoring_options import ScoringOptions
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, without_warnings
 from karat.evaluation.baselines import setting_differences
 from karat.evaluation.calculation import Calculation, Change, Key, changes, trace
 from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
@@ -686,8 +685,7 @@ def _calculations(scores: Scores, measure: Measure, query_ids: list[str]) -> dic
     if all((query, measure) in scores.traced for query in query_ids):
         return scores.traced
     assert scores.scored_run is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KaratWarning)
+    with without_warnings():
         source, session = scores.scored_run.source, scores.scored_run.session
         run = session.as_scored(source.read_only(query_ids))
         return dict(trace(scores, run, query_ids, [measure]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import reduce
@@ -21,7 +20,7 @@ from karat.engines.parts import Engine, RunFacts
 from karat.engines.scoring_options import ScoringOptions
 from karat.engines.spark import SparkRun
 from karat.engines.spark_session import collected_gold, is_spark_source, is_spark_table, spark_table
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, warn
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import load_note
@@ -355,7 +354,7 @@ class Evaluator:
         result = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
         if result.failed:
             message = failures(result, "; failed queries are scored as if nothing was retrieved")
-            warnings.warn(KaratWarning(message), stacklevel=4)
+            warn(message, stacklevel=4)
         return RunSource(result)
 
     def _read_pipe(self, source: Any) -> Run:
@@ -363,11 +362,9 @@ class Evaluator:
         run = Run.open(source)
         size = run.results.estimated_size()
         if size * TABLE_EXPANSION > self._session.memory:
-            warnings.warn(
-                KaratWarning(
-                    f"{path_of(source)}: a run from a pipe cannot be read in batches, and this one "
-                    "needs more memory than the limit; write it to a file first"
-                ),
+            warn(
+                f"{path_of(source)}: a run from a pipe cannot be read in batches, and this one "
+                "needs more memory than the limit; write it to a file first",
                 stacklevel=4,
             )
         return run
@@ -424,7 +421,7 @@ def _warn_of_missing_ids(scored: Sequence[ScoredRun], names: Sequence[str]) -> N
                 if overlap.is_small and overlap.has_more_documents
             }
         for place, overlap in places.items():
-            warnings.warn(KaratWarning(_missing_ids(kind, overlap, place)), stacklevel=3)
+            warn(_missing_ids(kind, overlap, place), stacklevel=3)
 
 
 def _missing_ids(kind: str, overlap: Overlap, place: str) -> str:

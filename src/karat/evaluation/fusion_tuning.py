@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from karat.data.fusion.fused_run import (
 )
 from karat.data.fusion.methods import PARAMETERS, FusionSettings, tuning_grid
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning, MeasureError, counted
+from karat.errors import InputError, MeasureError, counted, without_warnings
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED
@@ -309,8 +308,7 @@ def _tables(
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KaratWarning)
+    with without_warnings():
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ import polars as pl
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.engines.local import LocalSession
-from karat.errors import KaratWarning
+from karat.errors import warn, without_warnings
 from karat.evaluation.scores import Scores
 from karat.measures import Measure, Plan
 from karat.measures.families import FAMILIES, FamilyInput, FamilyName, read_inputs
@@ -41,12 +40,10 @@ class LoadedRun:
             return None
         source, session = scores.scored_run.source, scores.scored_run.session
         if query_ids is None and (what := scores.scored_run.too_large):
-            warnings.warn(
-                KaratWarning(
-                    f"ranked lists and texts of run {scores.name!r} are not shown, because {what} "
-                    "needs more memory than the limit; to show them, raise the limit (--memory, "
-                    "memory=)"
-                ),
+            warn(
+                f"ranked lists and texts of run {scores.name!r} are not shown, because {what} "
+                "needs more memory than the limit; to show them, raise the limit (--memory, "
+                "memory=)",
                 stacklevel=2,
             )
             return None
@@ -54,8 +51,7 @@ class LoadedRun:
             scores = scores_of_queries(scores, query_ids)
             assert scores.scored_run is not None
             session = scores.scored_run.session
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KaratWarning)
+        with without_warnings():
             run = source.read() if query_ids is None else source.read_only(query_ids)
             return cls(scores, session, session.as_scored(run))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ import polars as pl
 from karat.data import Corpus, Gold
 from karat.data.gold_tables import NO_SPANS, SPANS
 from karat.data.offsets import DenseText, dense
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, warn
 from karat.evaluation.result import Result
 from karat.match.occurrences import SimilarTexts, occurrences
 from karat.steps import tracked
@@ -287,12 +286,10 @@ def _warn_of_missing_spans(location: Location) -> None:
             share = f"{rows.height:,} of {counted(location.report.height, 'evidence text')}"
             example = f"for example {_short(text)!r} of query {query!r}"
             parts.append(f"{share} {'was' if rows.height == 1 else 'were'} {words}, {example}")
-    warnings.warn(
-        KaratWarning(
-            f"{'; '.join(parts)}. The spans of {counted(len(location.incomplete), 'query')} are "
-            "incomplete, so recall would be based on only some of the evidence: add the missing "
-            "spans, or remove these queries"
-        ),
+    warn(
+        f"{'; '.join(parts)}. The spans of {counted(len(location.incomplete), 'query')} are "
+        "incomplete, so recall would be based on only some of the evidence: add the missing "
+        "spans, or remove these queries",
         stacklevel=3,
     )
 

@@ -7,7 +7,6 @@ merges the results.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -20,7 +19,7 @@ from karat.data.run import Run
 from karat.engines.batches import local_engine
 from karat.engines.local import LocalSession, ScoredRun
 from karat.engines.parts import Part, PartError
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, without_warnings
 from karat.evaluation.candidate_comparer import NONE, STAGES, CandidateComparer, ComparedPart
 from karat.evaluation.candidate_ranks import require_columns
 from karat.evaluation.result import Result
@@ -304,8 +303,7 @@ def _map_parts(scored_run: ScoredRun, function: Callable[[Part], T | PartError])
     """Apply a function to each part of the run, which is read again, and return the results."""
     session, source = scored_run.session, scored_run.source
     # Warnings about gold and the run were shown when the run was scored.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KaratWarning)
+    with without_warnings():
         try:
             engine = local_engine(session.prepared, source, needs_facts=session.needs_facts)
             results = list(engine.map(function))

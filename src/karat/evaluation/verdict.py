@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from glob import has_magic
@@ -13,7 +12,7 @@ from karat.config import REPORT_TEXTS, Config
 from karat.conventions import Conventions
 from karat.data.data_file import path_of
 from karat.engines.scoring_options import ScoringOptions
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, without_warnings
 from karat.evaluation.baselines import load_baseline
 from karat.evaluation.evaluator import evaluator_of
 from karat.evaluation.gate_checks import Check, check_rule
@@ -405,8 +404,7 @@ def _further_scores(
 ) -> Scores:
     """Score a run by the measures of the gate, and by those that eval and compare would show."""
     shown = config.settings.get("measures")
-    with warnings.catch_warnings():  # they were shown with the verdict
-        warnings.simplefilter("ignore", KaratWarning)
+    with without_warnings():  # they were shown with the verdict
         further = evaluator_of(gold, shown, options)(run).table.measures
         return evaluator_of(gold, list(dict.fromkeys([*gated, *further])), options)(run)
 

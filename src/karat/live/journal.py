@@ -28,7 +28,6 @@ import os
 import secrets
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +37,7 @@ import msgspec
 from karat.data.formats.json_lines import Header
 from karat.data.formats.native import ENDINGS
 from karat.data.formats.native_run import Failure
-from karat.errors import InputError, KaratWarning, counted, printable
+from karat.errors import InputError, counted, printable, warn
 from karat.files import check_writable
 from karat.live.locked_file import LockedFile
 from karat.live.protocol import JournalLine, encode_line
@@ -204,12 +203,10 @@ def _resume(file: LockedFile, state: ResumeState, header: Header) -> dict[str, F
     if state.damaged:
         numbers = ", ".join(map(str, state.damaged[:_MAX_LISTED]))
         more = ", …" if len(state.damaged) > _MAX_LISTED else ""
-        warnings.warn(
-            KaratWarning(
-                f"{printable(str(file.path))}: removed {counted(len(state.damaged), 'line')} that "
-                f"another process had damaged (line {numbers}{more}); the queries without an "
-                "answer will be run again"
-            ),
+        warn(
+            f"{printable(str(file.path))}: removed {counted(len(state.damaged), 'line')} that "
+            f"another process had damaged (line {numbers}{more}); the queries without an "
+            "answer will be run again",
             stacklevel=3,
         )
     return state.done

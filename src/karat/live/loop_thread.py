@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 
 from karat.data.formats.native_run import Call
-from karat.errors import KaratWarning
+from karat.errors import warn
 from karat.live.protocol import JournalLine, Query, Retriever
 from karat.live.run_options import RunOptions
 from karat.live.runner import Progress, Runner, StoppedError
@@ -58,7 +57,7 @@ def run_all_queries(
     with runner.unattributed.counting_outside():
         thread.complete(runner)
     for message in runner.warnings():
-        warnings.warn(KaratWarning(message), stacklevel=2)
+        warn(message, stacklevel=2)
 
 
 class _LoopThread:

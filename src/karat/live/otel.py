@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -28,7 +27,7 @@ import polars as pl
 from karat.data.formats.json_lines import record_error, table_of
 from karat.data.formats.native_run import CALLS, TIMINGS, Call, call_rows
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, warn
 from karat.files import Source, decode
 from karat.live.prices import with_prices
 
@@ -528,7 +527,7 @@ def _warn_about_skipped(n_unnamed: int, n_unknown: int, attribute: str) -> None:
     if n_unknown:
         skipped.append(f"the traces of {counted(n_unknown, 'query')} not in the run")
     if skipped:
-        warnings.warn(KaratWarning(f"skipped {', and '.join(skipped)}"), stacklevel=3)
+        warn(f"skipped {', and '.join(skipped)}", stacklevel=3)
 
 
 def _timing_rows(usage_by_query: Mapping[str, TraceUsage]) -> list[tuple[Any, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from karat.data.data_file import path_of
 from karat.data.formats.json_lines import Header
 from karat.data.formats.native_run import run_of_lines
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning, RetrieverError
+from karat.errors import InputError, RetrieverError, warn
 from karat.live import prices
 from karat.live.failures import MAX_FAILED, stopped_early, too_many_failed
 from karat.live.journal import Journal
@@ -409,19 +408,14 @@ def _with_token_counts(retriever: Retriever, tokenizer: str | Tokenizer) -> Retr
 def _warn_about_ignored_settings(retriever: Retriever, search: Search) -> None:
     for name in sorted(search.explicit - retriever.accepts - {"top_k", "score_threshold"}):
         remedy = "; add --reranker SPEC (reranker=)" if name == "rerank_top_n" else ""
-        warnings.warn(
-            KaratWarning(f"{name} is ignored: {retriever.name} has no such parameter{remedy}"),
-            stacklevel=4,
-        )
+        warn(f"{name} is ignored: {retriever.name} has no such parameter{remedy}", stacklevel=4)
 
 
 def _warn_about_replaced_top_k(retriever: Retriever, search: Search) -> None:
     own_top_k = retriever.settings.get("own_top_k")
     if own_top_k is not None and own_top_k != search.top_k:
-        warnings.warn(
-            KaratWarning(
-                f"{retriever.name} is configured to return {own_top_k} results; karat requests "
-                f"{search.top_k} instead (top_k)"
-            ),
+        warn(
+            f"{retriever.name} is configured to return {own_top_k} results; karat requests "
+            f"{search.top_k} instead (top_k)",
             stacklevel=4,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from karat.data.gold_source import PartitionedGold
 from karat.data.gold_tables import NO_EVIDENCE, NO_SPANS
 from karat.data.ranking import QuerySegments
 from karat.data.span_checks import OffsetExplanation, WrongLengths, explain_offsets
-from karat.errors import InputError, KaratWarning, counted, for_example
+from karat.errors import InputError, counted, for_example, warn
 from karat.match.align import all_distinct, pair_hashes, query_numbers
 from karat.match.hashed_ids import HashedIds
 from karat.match.hits import Alternatives, RankedRows, ideal_rows
@@ -511,11 +510,9 @@ def _split_evidence(gold: Gold, matching: Matching) -> tuple[pl.DataFrame, pl.Da
 def _warn_of_empty_texts(query_ids: pl.Series) -> None:
     """Warn of empty evidence texts, given the query of each."""
     if n_empty := query_ids.len():
-        warnings.warn(
-            KaratWarning(
-                f"ignored {counted(n_empty, 'empty evidence text')}"
-                f"{for_example(n_empty, f'query {query_ids.min()!r}')}"
-            ),
+        warn(
+            f"ignored {counted(n_empty, 'empty evidence text')}"
+            f"{for_example(n_empty, f'query {query_ids.min()!r}')}",
             stacklevel=3,
         )
 
@@ -543,10 +540,8 @@ def prepare(gold: Gold) -> PreparedGold:
 def warn_of_repeats(gold: PreparedGold) -> None:
     """Warn of items that are judged twice."""
     if repeats := gold.repeats:
-        warnings.warn(
-            KaratWarning(
-                f"found {counted(repeats, 'repeated judgment')} of the same query and item; "
-                "the highest grade counts"
-            ),
+        warn(
+            f"found {counted(repeats, 'repeated judgment')} of the same query and item; "
+            "the highest grade counts",
             stacklevel=3,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import polars as pl
 from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
-from karat.errors import InputError, KaratWarning, counted, for_example
+from karat.errors import InputError, counted, for_example, warn
 from karat.match.span_intervals import overlaps
 from karat.match.spans import MinOverlap, number_documents, relevant_spans, to_intervals
 
@@ -135,11 +134,9 @@ def _warn_of_queries_without_chunks(spans: pl.DataFrame, judgments: pl.DataFrame
     with_spans = spans.filter(pl.col("end") > pl.col("start"))["query_id"].unique()
     missing = with_spans.filter(~with_spans.is_in(judgments["query_id"].implode())).sort()
     if missing.len():
-        warnings.warn(
-            KaratWarning(
-                f"{missing.len():,} of {counted(with_spans.len(), 'query')} with spans will score "
-                "0, because no chunk contains enough of any span"
-                f"{for_example(missing.len(), f'query {missing[0]!r}')}"
-            ),
+        warn(
+            f"{missing.len():,} of {counted(with_spans.len(), 'query')} with spans will score "
+            "0, because no chunk contains enough of any span"
+            f"{for_example(missing.len(), f'query {missing[0]!r}')}",
             stacklevel=3,
         )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.errors import KaratWarning
+from karat.errors import warn
 from karat.format import file_size
 
 if TYPE_CHECKING:
@@ -35,4 +34,4 @@ def write(page: Page, path: str | os.PathLike[str]) -> None:
             f"{os.fspath(path)} has {file_size(size)} and opens slowly; lower --report-texts "
             "(in Python: texts)"
         )
-        warnings.warn(KaratWarning(message), stacklevel=5)
+        warn(message, stacklevel=5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import warnings
 from typing import IO
 
 from karat.checks import did_you_mean
@@ -13,7 +12,7 @@ from karat.compat.trec_eval.inputs import read_zscores
 from karat.compat.trec_eval.load import open_run, open_topics
 from karat.compat.trec_eval.output import print_table
 from karat.data.formats.trec import last_tag
-from karat.errors import InputError, KaratWarning, MeasureError
+from karat.errors import InputError, MeasureError, warn
 from karat.measures import REGISTRY
 from karat.version import __version__
 
@@ -135,10 +134,7 @@ def _check_judgments(entry: Entry, judgments: str) -> None:
 
 def _parse_measure(entry: Entry, parameters: str | None) -> ParsedMeasure:
     if parameters is not None and entry.read is None:
-        warnings.warn(
-            KaratWarning(f"{entry.name} takes no parameters; {parameters} is ignored"),
-            stacklevel=2,
-        )
+        warn(f"{entry.name} takes no parameters; {parameters} is ignored", stacklevel=2)
         parameters = None
     try:
         return ParsedMeasure(entry, parameters)

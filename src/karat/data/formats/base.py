@@ -6,7 +6,6 @@ target cannot store.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +15,7 @@ import polars as pl
 from karat.data.data_file import DataFile
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, warn
 
 Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
@@ -200,5 +199,5 @@ def _equals_item_id(results: pl.DataFrame, name: str) -> bool:
 def _warn_of_losses(target: str, report: WriteReport) -> WriteReport:
     if report.lost:
         message = f"{target} cannot store all of the data; not written: {', '.join(report.lost)}"
-        warnings.warn(KaratWarning(message), stacklevel=6)
+        warn(message, stacklevel=6)
     return report

@@ -8,7 +8,6 @@ is read as TREC.
 from __future__ import annotations
 
 import re
-import warnings
 from typing import IO
 
 import polars as pl
@@ -26,7 +25,7 @@ from karat.data.formats.base import (
 from karat.data.gold import Gold
 from karat.data.ranking import ranked_by_score, with_scores_that_order
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, warn
 from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 QRELS = ("query_id", "doc_id", "relevance", "iteration")
@@ -67,12 +66,10 @@ def warn_if_likely_export(source: Source) -> None:
         return
     _, second, third, fourth = (set(column) for column in zip(*lines, strict=True))
     if len(second) > 1 and len(fourth) == 1 and all(map(_GRADE.fullmatch, third | fourth)):
-        warnings.warn(
-            KaratWarning(
-                f"{source.path} is read as TREC qrels (query, iteration, item, grade), but the "
-                "third field looks like the grade; if the file was written by ir_datasets, set "
-                "the format to ir_datasets"
-            ),
+        warn(
+            f"{source.path} is read as TREC qrels (query, iteration, item, grade), but the "
+            "third field looks like the grade; if the file was written by ir_datasets, set "
+            "the format to ir_datasets",
             stacklevel=5,
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Protocol, TypeVar
@@ -22,7 +21,7 @@ from karat.data.formats.json_text import Mistake
 from karat.data.formats.mismatches import Mismatch
 from karat.data.frames import HAS_NUL, LARGEST_OFFSET, LONGEST_ID
 from karat.data.offsets import check_unit
-from karat.errors import SWAPPED, InputError, KaratWarning, printable
+from karat.errors import SWAPPED, InputError, printable, warn
 from karat.files import BYTE_ORDER_MARK, DEEPEST, Source, decode, too_large
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
@@ -369,11 +368,9 @@ def warn_of_misspelled_keys(
     prefix = f"{printable(name)}: " if name else ""
     for field in fields:
         if similar := similar_key(field, keys):
-            warnings.warn(
-                KaratWarning(
-                    f"{prefix}the field {printable(field)!r} looks like a misspelling of "
-                    f"{similar!r}; {remark}"
-                ),
+            warn(
+                f"{prefix}the field {printable(field)!r} looks like a misspelling of "
+                f"{similar!r}; {remark}",
                 stacklevel=5,
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -49,7 +48,7 @@ from karat.data.frames import (
 )
 from karat.data.ranking import contradictions
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, warn
 
 TIMINGS = {"query_id": pl.String, "stage": pl.String, "ms": pl.Float64}
 CALLS = {
@@ -415,12 +414,10 @@ def warn_of_rises(n_rises: int, name: str | None) -> None:
     """Warn of items with a higher score than the item before them, if there are any."""
     if n_rises:
         run_name = f"run {name!r}" if name else "the run"
-        warnings.warn(
-            KaratWarning(
-                f"{run_name}: {counted(n_rises, 'item')} {'has' if n_rises == 1 else 'have'} a "
-                "higher score than the item before; the results are ranked in the order of the "
-                "list, not by score"
-            ),
+        warn(
+            f"{run_name}: {counted(n_rises, 'item')} {'has' if n_rises == 1 else 'have'} a "
+            "higher score than the item before; the results are ranked in the order of the "
+            "list, not by score",
             stacklevel=4,
         )
 

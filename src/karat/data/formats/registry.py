@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, ta
 from karat.data.formats.base import CONVERT, Format, NotInPiecesError, RunPiece, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, warn, without_warnings
 from karat.files import (
     expand,
     path_is,
@@ -211,8 +210,7 @@ def has_run_pieces(file: DataFile, name: str | None) -> bool:
     if fmt.name not in table_files.READERS:
         return True
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KaratWarning)  # reading the run shows them
+        with without_warnings():  # reading the run shows them
             next(fmt.read_run_pieces(file), None)
     except NotInPiecesError:
         return False
@@ -226,11 +224,9 @@ def run_pieces(file: DataFile, name: str | None) -> Iterator[RunPiece]:
         with suppress(NotInPiecesError):
             yield from fmt.read_run_pieces(file)
             return
-    warnings.warn(
-        KaratWarning(
-            f"{file.path}: this file cannot be read in batches, so the whole run is read into "
-            f"memory, which may exceed the memory limit; {CONVERT}"
-        ),
+    warn(
+        f"{file.path}: this file cannot be read in batches, so the whole run is read into "
+        f"memory, which may exceed the memory limit; {CONVERT}",
         stacklevel=2,
     )
     yield RunPiece(fmt.read_run(file), None)

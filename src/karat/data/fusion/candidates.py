@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ import polars as pl
 from karat.arrays import Floats, Ints
 from karat.data.ranking import QuerySegments
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import InputError, KaratWarning, counted, for_example
+from karat.errors import InputError, counted, for_example, warn
 
 _SPAN = ("doc_id", "start", "end")
 _TEXT = ("text", "tokens")
@@ -158,13 +157,11 @@ def _first_rows(name: str, run: Run, numbers: Ints) -> Ints:
     if n_repeats := numbers.size - rows.size:
         repeated = np.setdiff1d(np.arange(numbers.size), rows)[0]
         query = run.results["query_id"][int(repeated)]
-        warnings.warn(
-            KaratWarning(
-                f"run {name!r}: {counted(n_repeats, 'item')} "
-                f"{'repeats' if n_repeats == 1 else 'repeat'} an earlier item of the same list"
-                f"{for_example(n_repeats, f'in query {query!r}')}; only the first counts, and "
-                "later items move up"
-            ),
+        warn(
+            f"run {name!r}: {counted(n_repeats, 'item')} "
+            f"{'repeats' if n_repeats == 1 else 'repeat'} an earlier item of the same list"
+            f"{for_example(n_repeats, f'in query {query!r}')}; only the first counts, and "
+            "later items move up",
             stacklevel=4,
         )
     return rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from karat.data.frames import is_table
 from karat.data.fusion.candidates import Candidates
 from karat.data.fusion.methods import FusionSettings
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import InputError, KaratWarning, counted, for_example
+from karat.errors import InputError, counted, for_example, warn
 
 _NAMES_IN_NAME = 3
 _EXAMPLES = 3
@@ -185,30 +184,24 @@ def warn_of_missing_queries(runs: Mapping[str, Run]) -> None:
     query_ids = {name: set(run.query_ids) for name, run in runs.items()}
     all_ids = set().union(*query_ids.values())
     if all_ids and not set.intersection(*query_ids.values()):
-        warnings.warn(
-            KaratWarning(
-                "no query is in all runs, so each is fused from only some of them; check that the "
-                "runs use the same query ids"
-            ),
+        warn(
+            "no query is in all runs, so each is fused from only some of them; check that the "
+            "runs use the same query ids",
             stacklevel=3,
         )
         return
     for name, run in runs.items():
         if missing := sorted(all_ids - query_ids[name]):
-            warnings.warn(
-                KaratWarning(
-                    f"run {name!r} lacks {len(missing):,} of {counted(len(all_ids), 'query')}"
-                    f"{for_example(len(missing), repr(missing[0]))}; "
-                    f"{'it is' if len(missing) == 1 else 'they are'} fused from the other runs"
-                ),
+            warn(
+                f"run {name!r} lacks {len(missing):,} of {counted(len(all_ids), 'query')}"
+                f"{for_example(len(missing), repr(missing[0]))}; "
+                f"{'it is' if len(missing) == 1 else 'they are'} fused from the other runs",
                 stacklevel=3,
             )
         if run.failed:
-            warnings.warn(
-                KaratWarning(
-                    f"run {name!r}: {counted(run.failed, 'query')} failed; "
-                    f"{'it is' if run.failed == 1 else 'they are'} fused from the other runs"
-                ),
+            warn(
+                f"run {name!r}: {counted(run.failed, 'query')} failed; "
+                f"{'it is' if run.failed == 1 else 'they are'} fused from the other runs",
                 stacklevel=3,
             )
 
@@ -235,7 +228,7 @@ def warn_of_separate_runs(candidates: Candidates) -> None:
         problem = f"{subject} no item in common with any other run"
     examples = [_example_ids(candidates, run) for run in (*separate, *others)[:_EXAMPLES]]
     problem += ", so lists are only interleaved; check that all runs use the same item ids"
-    warnings.warn(KaratWarning("\n  ".join([problem, *examples])), stacklevel=3)
+    warn("\n  ".join([problem, *examples]), stacklevel=3)
 
 
 def _example_ids(candidates: Candidates, run: int) -> str:

@@ -15,14 +15,13 @@ import os
 import re
 import sys
 import traceback
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from karat.checks import did_you_mean
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, warn
 from karat.live.protocol import Retriever, Search
 from karat.live.redaction import safe_text
 from karat.live.retrievers.answers import Fields
@@ -189,11 +188,9 @@ def _import_object(spec: str, role: str) -> Any:
             raise _unknown_name(name, target, module)
         target = getattr(target, name)
     if local_file := _shadowed_file(module):
-        warnings.warn(
-            KaratWarning(
-                f"{module} was imported from {_origin(module)}, not from {local_file} in the "
-                "current folder; rename the file, or set PYTHONPATH=. to use it"
-            ),
+        warn(
+            f"{module} was imported from {_origin(module)}, not from {local_file} in the "
+            "current folder; rename the file, or set PYTHONPATH=. to use it",
             stacklevel=2,
         )
     return target

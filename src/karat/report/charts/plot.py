@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat import checks
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, warn
 from karat.evaluation.history import History
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
@@ -132,11 +131,9 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
             hint=f"evaluate the run again, then call plot({kind!r})",
         )
     if sample is not None:
-        warnings.warn(
-            KaratWarning(
-                f"the chart shows {sample.of_charts}, because the lists of all queries do not fit "
-                "into the memory limit; raise it with --memory (memory=)"
-            ),
+        warn(
+            f"the chart shows {sample.of_charts}, because the lists of all queries do not fit "
+            "into the memory limit; raise it with --memory (memory=)",
             stacklevel=2,
         )
     if kind in _LATENCY_KINDS:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, counted, warn
 from karat.evaluation.comparison import Comparison, select_measures
 from karat.evaluation.loaded_run import LoadedRun, scores_of_queries
 from karat.evaluation.reranking import available_rerankings
@@ -177,10 +176,8 @@ def _load_lists(scores: Sequence[Scores], texts: int) -> _Lists:
         opened = _load_runs(scores)
         queries = load_queries(scores, opened, texts=texts)
         return _Lists(queries, opened, opened, queries.fields)
-    warnings.warn(
-        KaratWarning(
-            f"the report lists {sample.selection}; values, intervals and tests are over all queries"
-        ),
+    warn(
+        f"the report lists {sample.selection}; values, intervals and tests are over all queries",
         stacklevel=2,
     )
     unlisted = load_queries(scores, [None] * len(scores), texts=0)

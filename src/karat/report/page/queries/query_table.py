@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from karat.config import REPORT_TEXTS
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, without_warnings
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.measures import Measure
@@ -43,8 +42,7 @@ def load_queries(
     table = _query_fields(scores, ids)
     fields = [name for name in table.columns if name not in ("query_id", "text")]
     measure = first_gold_measure(scores[0].table.measures)
-    with warnings.catch_warnings():  # scoring the runs has already issued these warnings
-        warnings.simplefilter("ignore", KaratWarning)
+    with without_warnings():  # scoring the runs has already issued these warnings
         counts = [None if run is None else _gold_found(run, measure) for run in opened]
         outcomes = [
             scores_only_outcomes(ids.len())
