@@ -264,7 +264,7 @@ sizes = st.tuples(st.integers(500, 8000), st.integers(20, 800), st.integers(1, 8
 
 
 @given(case=cases(), is_in_memory=maybe, sizes=sizes)
-@examples(150, 5000)
+@examples(40, 5000)
 def test_gold_of_all_kinds_in_parts_gives_the_same_scores_notes_warnings_and_errors(
     shared_folder, case, is_in_memory, sizes
 ):
@@ -324,7 +324,7 @@ ROW_KINDS = {
     sizes=sizes,
     data=st.data(),
 )
-@examples(100, 3000)
+@examples(30, 3000)
 def test_gold_of_rows_in_parts_gives_the_same_scores_notes_warnings_and_errors(
     shared_folder, kind, ending, run, has_fields, sizes, data
 ):
@@ -363,7 +363,7 @@ lists_of_gold = st.fixed_dictionaries(
     run=by_query(complete_lines(), least=3),
     sizes=sizes,
 )
-@examples(60, 2000)
+@examples(25, 2000)
 def test_gold_of_lists_in_parts_gives_the_same_scores_notes_warnings_and_errors(
     shared_folder, lines, ending, run, sizes
 ):
