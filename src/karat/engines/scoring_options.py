@@ -45,11 +45,10 @@ class ScoringOptions:
         """Raise an error for an invalid option, before any file is read."""
         self.effective_conventions()
         self.list_settings()
-        self.check_engine()
+        self._check_engine()
         self._memory_limit()
 
-    def check_engine(self) -> None:
-        """Raise an error for an unknown engine."""
+    def _check_engine(self) -> None:
         if self.engine not in ENGINES:
             raise InputError(
                 f"unknown engine {self.engine!r}",

@@ -233,7 +233,7 @@ class Evaluator:
             memory,
         )
         self.preset = preset
-        options.check_engine()
+        options.check()
         self.engine = engine
         if engine == "spark" or is_spark_table(gold):
             gold = collected_gold(gold)

@@ -19,7 +19,7 @@ from karat.errors import InputError, counted, warn
 
 Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
-CONVERT = "`karat convert` writes it as Parquet or JSON Lines, which can be"
+CONVERT = "convert it to Parquet or JSON Lines with `karat convert`"
 """What to do with a file that cannot be read in pieces, for messages."""
 RESPONSES = {"query_id": pl.String, "response": pl.String}
 """The columns of the table of responses of a run."""

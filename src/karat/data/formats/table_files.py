@@ -483,7 +483,7 @@ def _binary_blocks(
     """
 
     def blocks_of(source: DataFile) -> Iterator[LocatedTable]:
-        if not is_seekable(source):
+        if not source.on_disk or source.head.startswith(_ARROW_STREAM):
             raise NotInPiecesError
         with damage_as_input_error(source, name):
             table = scan(source.path)
@@ -515,11 +515,6 @@ _MOST_ROWS = 1 << 20
 def is_table(source: Source) -> bool:
     """Return whether the content is that of a Parquet or Arrow file."""
     return source.head.startswith((_PARQUET, *_ARROW))
-
-
-def is_seekable(source: Source) -> bool:
-    """Return whether a Parquet or Arrow file can be read in blocks; Arrow streams cannot."""
-    return source.on_disk and not source.head.startswith(_ARROW_STREAM)
 
 
 def _read_arrow(file: Path | IO[bytes], head: bytes) -> pl.DataFrame:
